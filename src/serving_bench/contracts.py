@@ -1,0 +1,296 @@
+"""Frozen, versioned contracts between render, launch and analyze.
+
+render writes a ``Plan`` per config and cluster, launch turns a plan into a run
+directory whose ``status.json`` is a ``RunStatus`` and whose points each have a
+``point.json`` (``PointResult``). The report of analyze is in ``report_contract``.
+Times ending in ``_s`` are seconds, ``_ms`` milliseconds, ``_ns`` nanoseconds
+since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PLAN_VERSION: Literal[1] = 1
+STATUS_VERSION: Literal[1] = 1
+
+
+class Contract(BaseModel):
+    """Base of all contract models: frozen, unknown fields are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings", allow_inf_nan=False)
+
+
+class Runtime(StrEnum):
+    """How the processes of a deployment are run."""
+
+    PROCESS = "process"
+    DOCKER = "docker"
+    SLURM = "slurm"
+
+
+class CacheState(StrEnum):
+    """What the prefix cache holds when a point starts.
+
+    ``fresh``: nothing (engines and router are started anew for the point);
+    ``warm``: what the scenario's warm-up put there after a fresh start;
+    ``carry``: whatever the point before left.
+    """
+
+    FRESH = "fresh"
+    WARM = "warm"
+    CARRY = "carry"
+
+
+class ClusterSpec(Contract):
+    """Where the plan runs, resolved from ``configs/clusters.yaml``."""
+
+    name: str
+    runs_on: tuple[str, ...]
+    runtime: Runtime
+    gpu_kind: str | None = None
+    gpus_per_node: int = 0
+    nodes: int = 1
+    features: tuple[str, ...] = ()
+    storage: dict[str, str] = Field(default_factory=dict)
+    max_parallel: int | None = None
+
+
+class ProcessSpec(Contract):
+    """A command line of the config: argv as written, and its environment."""
+
+    kind: str
+    """Registry name, such as ``dynamo.mocker`` or ``dynamo.frontend``."""
+    argv: tuple[str, ...]
+    env: dict[str, str] = Field(default_factory=dict)
+    image: str | None = None
+
+
+class ModelSpec(Contract):
+    """The model: a Hugging Face id with revision, or a local folder."""
+
+    served_name: str
+    id: str | None = None
+    revision: str | None = None
+    path: str | None = None
+    """Local folder, relative to the repository root unless absolute."""
+
+
+class DatasetSpec(Contract):
+    """The dataset's lock entry; ``sha256`` is of the conversations file."""
+
+    id: str
+    format: str
+    """aiperf's ``--custom-dataset-type``, such as ``multi_turn``."""
+    sha256: str
+    bytes: int | None = None
+    repo: str | None = None
+    revision: str | None = None
+    file: str | None = None
+    path: str | None = None
+    generator: str | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    rooms_file: str | None = None
+    """Path of the rooms plan beside a dataset that is not generated."""
+    rooms_sha256: str | None = None
+    """Digest of the rooms plan CSV (``conversation_id,room,room_turn``), where there is one."""
+
+
+class WarmupSpec(Contract):
+    """Length of the warm-up phase: one of the three; none set means no warm-up."""
+
+    conversations: int | None = None
+    requests: int | None = None
+    duration_s: float | None = None
+
+
+class LoadSpec(Contract):
+    """Length of the profiling phase: at least one of the three."""
+
+    conversations: int | None = None
+    requests: int | None = None
+    duration_s: float | None = None
+
+
+class ScenarioSpec(Contract):
+    """The traffic, resolved from ``configs/scenarios.yaml``."""
+
+    name: str
+    dataset: DatasetSpec
+    endpoint_type: str = "chat"
+    streaming: bool = True
+    sampling: Literal["sequential", "random", "shuffle"] = "sequential"
+    warmup: WarmupSpec = WarmupSpec()
+    load: LoadSpec
+    seed: int = 1
+    request_timeout_s: float = 600.0
+    error_rate_limit: float = 0.01
+    """Share of failed requests above which a point is INVALID."""
+    max_imbalance: float | None = None
+    """Largest allowed ratio of the busiest replica's requests to the mean."""
+    unique_prompts: bool = False
+
+
+class Slo(Contract):
+    """Service-level objectives; a missing one is not checked."""
+
+    ttft_p50_ms: float | None = None
+    ttft_p90_ms: float | None = None
+    ttft_p95_ms: float | None = None
+    ttft_p99_ms: float | None = None
+    itl_p95_ms: float | None = None
+    error_rate: float | None = None
+
+
+class Expect(Contract):
+    """Patterns (regular expressions) that must appear in a log before load counts."""
+
+    router_log: tuple[str, ...] = ()
+    server_log: tuple[str, ...] = ()
+
+
+class Timeouts(Contract):
+    """Deadlines in seconds."""
+
+    ready_s: float = 1800.0
+    point_s: float = 3600.0
+    stop_s: float = 60.0
+
+
+class Plan(Contract):
+    """A config with everything resolved: what launch runs and analyze reports on."""
+
+    schema_version: Literal[1] = PLAN_VERSION
+    config: str
+    description: str = ""
+    source: str
+    """Path of the serving YAML, relative to the repository root where possible."""
+    cluster: ClusterSpec
+    model: ModelSpec
+    framework: str
+    """``vllm``, ``sglang``, ``trtllm`` or ``mocker``."""
+    router_profile: str
+    """``dynamo`` or ``none``."""
+    engine: ProcessSpec
+    router: ProcessSpec | None = None
+    gpus: int = 0
+    """GPUs per replica; 0 where the engine uses none."""
+    replicas: int = 1
+    storage: dict[str, str] = Field(default_factory=dict)
+    scenario: ScenarioSpec
+    conc: tuple[int, ...]
+    repeats: int = 1
+    cache: CacheState = CacheState.FRESH
+    slo: Slo = Slo()
+    expect: Expect = Expect()
+    timeouts: Timeouts = Timeouts()
+    comparability: str
+    """Hash over what must be equal for two runs to be compared."""
+    workload: str
+    """Hash over dataset, scenario and seed."""
+
+
+class Stage(StrEnum):
+    """Stages of a run in their order."""
+
+    PLANNED = "planned"
+    LEASED = "leased"
+    STARTING = "starting"
+    READY = "ready"
+    LOADING = "loading"
+    STOPPING = "stopping"
+    DONE = "done"
+
+
+class Outcome(StrEnum):
+    """How a run ended; ``running`` until it has."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class RunStatus(Contract):
+    """``status.json``: written at every change of stage."""
+
+    schema_version: Literal[1] = STATUS_VERSION
+    outcome: Outcome
+    stage: Stage
+    """The stage the run is in, or was in when it ended otherwise than by passing."""
+    code: str | None = None
+    message: str = ""
+    evidence: tuple[str, ...] = ()
+    retriable: bool = False
+    started_ns: int
+    updated_ns: int
+    timings_s: dict[str, float] = Field(default_factory=dict)
+    """Seconds spent per stage or named part."""
+
+
+class ReplicaInfo(Contract):
+    """One engine replica of a run."""
+
+    index: int
+    endpoint: str
+    """Base URL of the replica's metrics and health server, without ``/metrics``."""
+    worker_ids: tuple[str, ...] = ()
+    """Router-side worker ids (decimal) that this replica had, one per start."""
+
+
+class PointResult(Contract):
+    """``point.json``: what launch knows about one concurrency of a run."""
+
+    schema_version: Literal[1] = STATUS_VERSION
+    conc: int
+    repeat: int = 0
+    outcome: Outcome
+    code: str | None = None
+    message: str = ""
+    client_argv: tuple[str, ...]
+    client_exit: int | None = None
+    started_ns: int
+    """Wall clock when the load generator was started."""
+    ended_ns: int | None = None
+    clock_step_s: float = 0.0
+    """Wall-clock time minus monotonic time over the point: a step of the clock."""
+    replicas: tuple[ReplicaInfo, ...] = ()
+    router_endpoint: str | None = None
+    replica_exits: dict[str, int] = Field(default_factory=dict)
+    """Replica index (or ``router``) → exit status, for those that ended during the point."""
+
+
+def digest(value: Any) -> str:
+    """Short, stable hash of JSON-like data: 16 hex digits of SHA-256 over canonical JSON."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def workload_hash(scenario: ScenarioSpec) -> str:
+    """Hash over what is sent: dataset content, traffic shape and seed, not the names."""
+    data = scenario.model_dump(mode="json", exclude={"name", "error_rate_limit", "max_imbalance", "dataset"})
+    content = {"sha256": scenario.dataset.sha256, "rooms": scenario.dataset.rooms_sha256}
+    return digest({"dataset": content, "format": scenario.dataset.format, "traffic": data})
+
+
+def comparability_hash(scenario: ScenarioSpec, cluster: ClusterSpec, model: ModelSpec, total_gpus: int) -> str:
+    """Hash over what must be equal for two runs to be compared.
+
+    That is the workload, the model, the kind and number of GPUs, and the
+    runtime: not the engine's or the router's flags, images or versions, which
+    are what people compare.
+    """
+    machine = {"gpu": cluster.gpu_kind, "gpus": total_gpus, "nodes": cluster.nodes, "cluster": cluster.name}
+    return digest(
+        {
+            "workload": workload_hash(scenario),
+            "model": model.model_dump(mode="json"),
+            "machine": machine,
+            "runtime": cluster.runtime.value,
+        }
+    )
