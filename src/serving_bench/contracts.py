@@ -227,6 +227,8 @@ class RunStatus(Contract):
     message: str = ""
     evidence: tuple[str, ...] = ()
     retriable: bool = False
+    signal: int | None = None
+    """Number of the signal that cancelled the run; the exit status is 128 + it."""
     started_ns: int
     updated_ns: int
     timings_s: dict[str, float] = Field(default_factory=dict)

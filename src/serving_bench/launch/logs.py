@@ -1,0 +1,60 @@
+"""Reading the logs of engines and routers: tails as evidence, known failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_TAIL_BYTES = 64 * 1024
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_IN_USE = re.compile(r"address (?:is )?already in use|EADDRINUSE|errno 98\b|os error 98\b", re.IGNORECASE)
+_LINE_CHARS = 500
+
+
+def _clean(raw: bytes) -> str:
+    return _COLOURS.sub("", raw.decode("utf-8", errors="replace"))
+
+
+def tail(path: Path, lines: int = 20, *, start: int = 0) -> tuple[str, ...]:
+    """The last lines of the part of a log from ``start`` on; long lines are cut, colours removed."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(start, size - _TAIL_BYTES))
+            text = _clean(log.read())
+    except FileNotFoundError:
+        return (f"{path.name}: no such log",)
+    kept = [line[:_LINE_CHARS] for line in text.splitlines() if line.strip()]
+    return tuple(kept[-lines:]) or (f"{path.name}: empty",)
+
+
+def _lines(path: Path, start: int) -> Iterable[str]:
+    with path.open("rb") as log:
+        log.seek(start)
+        for raw in log:
+            yield _clean(raw)
+
+
+def port_conflict(path: Path, *, start: int = 0) -> str | None:
+    """The first line that reports an address in use; None if there is none."""
+    return next((line.strip()[:_LINE_CHARS] for line in _lines(path, start) if _IN_USE.search(line)), None)
+
+
+def missing_patterns(path: Path, patterns: Sequence[str], *, start: int = 0) -> tuple[str, ...]:
+    """The regular expressions that no line of the log matches."""
+    wanted = {pattern: re.compile(pattern) for pattern in patterns}
+    for line in _lines(path, start) if wanted else ():
+        wanted = {pattern: rule for pattern, rule in wanted.items() if not rule.search(line)}
+    return tuple(wanted)
+
+
+def traceback_lines(path: Path, *, start: int = 0, limit: int = 20) -> tuple[str, ...]:
+    """The first Python traceback in a log, cut after ``limit`` lines; empty if there is none."""
+    found: list[str] = []
+    for line in _lines(path, start):
+        if found or "Traceback (most recent call last)" in line:
+            found.append(line.rstrip()[:_LINE_CHARS])
+        if len(found) == limit:
+            break
+    return tuple(found)

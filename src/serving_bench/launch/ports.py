@@ -1,0 +1,204 @@
+"""Blocks of ports, leased host-wide, held until the moment they are used.
+
+Three things keep a port ours: it lies outside the kernel's ephemeral range, so
+no connection gets it by chance; a record under a host-wide lock keeps other
+launches away; and the sockets stay bound until the process that wants them is
+started. A record names its owner by pid, start time and boot id and is void
+when that process is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from serving_bench.errors import SystemUnderTestError
+from serving_bench.process import Identity, identify, is_running
+
+LEASE_DIR = Path("/tmp/serving-bench-ports")  # noqa: S108  one place for all users and runners of the host
+_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 10_000
+"""Below live the ports that people know by heart; taken only where nothing else is left."""
+
+
+@dataclass
+class Lease:
+    """A contiguous block of ports; the sockets are bound until released."""
+
+    base: int
+    size: int
+    record: Path
+    _sockets: dict[int, socket.socket] = field(default_factory=dict, repr=False)
+
+    @property
+    def ports(self) -> range:
+        return range(self.base, self.base + self.size)
+
+    def release_sockets(self, ports: Iterable[int]) -> None:
+        """Let go of these ports, for the process that is started next."""
+        for port in ports:
+            held = self._sockets.pop(port, None)
+            if held is not None:
+                held.close()
+
+    def close(self) -> None:
+        """Give the block back. Doing it twice is harmless."""
+        self.release_sockets(list(self._sockets))
+        self.record.unlink(missing_ok=True)
+
+
+def ephemeral_range(path: Path = _RANGE_FILE) -> tuple[int, int]:
+    """First and last port that the kernel gives to connections by itself."""
+    low, high = path.read_text(encoding="ascii").split()
+    return int(low), int(high)
+
+
+def candidate_ranges(floor: int, ceiling: int, size: int) -> list[range]:
+    """Where blocks may start, in the order of trying: outside [floor, ceiling], unprivileged.
+
+    ``floor`` and ``ceiling`` are the ends of the ephemeral range.
+    """
+    low = _LOWEST if _LOWEST + size <= floor else 1024
+    ranges = [range(low, floor - size + 1), range(ceiling + 1, 65_536 - size + 1)]
+    return [found for found in ranges if len(found) > 0]
+
+
+def acquire(
+    size: int,
+    *,
+    avoid: Iterable[range] = (),
+    folder: Path = LEASE_DIR,
+    ephemeral: tuple[int, int] | None = None,
+    pick: Callable[[int], int] = secrets.randbelow,
+) -> Lease:
+    """Lease ``size`` ports in a row that nobody leases or listens on.
+
+    ``avoid`` are blocks that were tried before. The search starts at a place
+    chosen by ``pick``, so that launches that start together seldom meet.
+    Raises ``SystemUnderTestError``: SB-PORTS-NONE, SB-LEASE-FOLDER.
+    """
+    floor, ceiling = ephemeral or ephemeral_range()
+    _prepare(folder)
+    with _locked(folder):
+        taken = [*_held(folder), *avoid]
+        for start in _starts(candidate_ranges(floor, ceiling, size), size, pick):
+            block = range(start, start + size)
+            if any(block.start < other.stop and other.start < block.stop for other in taken):
+                continue
+            sockets = _bind_all(block)
+            if sockets is not None:
+                return Lease(start, size, _write_record(folder, block), sockets)
+    raise SystemUnderTestError(
+        f"no {size} free ports in a row outside the kernel's ephemeral range {floor}-{ceiling}",
+        code="SB-PORTS-NONE",
+        hint=f"narrow net.ipv4.ip_local_port_range, or look for leftovers in {folder}",
+        retriable=True,
+    )
+
+
+def _starts(ranges: Sequence[range], size: int, pick: Callable[[int], int]) -> Iterator[int]:
+    for where in ranges:
+        slots = where[::size]
+        first = pick(len(slots))
+        yield from slots[first:]
+        yield from slots[:first]
+
+
+def _bind_all(block: range) -> dict[int, socket.socket] | None:
+    """Bind every port of the block on all addresses; None if one is in use on any address.
+
+    Without SO_REUSEADDR a bind also fails for a port that somebody else has on
+    loopback only, or that still lingers in TIME_WAIT: then another block is as good.
+    """
+    sockets: dict[int, socket.socket] = {}
+    for port in block:
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            held.bind(("0.0.0.0", port))  # noqa: S104  bound to reserve, never listening
+        except OSError as error:
+            held.close()
+            for other in sockets.values():
+                other.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            return None
+        sockets[port] = held
+    return sockets
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder that all users of the host share: sticky, so that nobody removes another's records."""
+    try:
+        folder.mkdir()
+        folder.chmod(0o1777)
+    except FileExistsError:
+        if folder.is_symlink() or not folder.is_dir():
+            raise SystemUnderTestError(
+                f"{folder} is not a folder", code="SB-LEASE-FOLDER", hint="remove it: launch makes it again"
+            ) from None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the host-wide lock; the kernel drops it when the holder dies."""
+    handle = _open_lock(folder / "lock")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    # Opened for reading only: a lock needs no more, and in a sticky folder the kernel
+    # (fs.protected_regular) refuses O_CREAT on a file that belongs to another user.
+    while True:
+        with suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+
+
+def _held(folder: Path) -> list[range]:
+    """Blocks of living owners; records of dead ones are removed where that is allowed."""
+    blocks = []
+    for record in sorted(folder.glob("*.json")):
+        block, owner = _read_record(record)
+        if block is not None and owner is not None and is_running(owner):
+            blocks.append(block)
+        else:
+            with suppress(PermissionError):  # another user's: void all the same
+                record.unlink(missing_ok=True)
+    return blocks
+
+
+def _read_record(record: Path) -> tuple[range | None, Identity | None]:
+    """Block and owner; None where the record is not one of ours."""
+    try:
+        data = json.loads(record.read_bytes())
+        owner = Identity(int(data["pid"]), int(data["start_ticks"]), str(data["boot_id"]))
+        return range(int(data["base"]), int(data["base"]) + int(data["size"])), owner
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, None
+
+
+def _write_record(folder: Path, block: range) -> Path:
+    """Write the record of this process under the lock, readable by everybody."""
+    owner = identify(os.getpid())
+    if owner is None:
+        raise OSError("this process is not in /proc")
+    record = folder / f"{block.start}-{len(block)}-{os.getpid()}.json"
+    partial = record.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(handle, "w", encoding="ascii") as out:
+        json.dump({**owner.as_dict(), "base": block.start, "size": len(block), "uid": os.getuid()}, out)
+    return partial.rename(record)
