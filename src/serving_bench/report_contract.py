@@ -93,9 +93,31 @@ class Misses(Contract):
     """Shares of all prompt tokens that were not read from cache, by cause."""
 
     new: float | None = None
+    """No replica had computed the block before."""
+    elsewhere: float | None = None
+    """Only another replica had: the price of routing."""
+    evicted: float | None = None
+    """This replica had and did not reuse it: the price of capacity or retention."""
+    partial: float | None = None
+    """The tail that is shorter than a block, or that the engine always computes."""
+
+
+class PromptShares(Contract):
+    """What became of the prompt tokens of some requests; the five shares add up to 1."""
+
+    n: int = 0
+    prompt_tokens: int | None = None
+    cached: float | None = None
+    new: float | None = None
     elsewhere: float | None = None
     evicted: float | None = None
     partial: float | None = None
+
+
+class PromptSharesByTurn(Contract):
+    all: PromptShares = PromptShares()
+    first: PromptShares = PromptShares()
+    later: PromptShares = PromptShares()
 
 
 class Witness(Contract):
@@ -118,6 +140,8 @@ class Cache(Contract):
     trace_cached_share: float | None = None
     trace_reusable_share: float | None = None
     misses: Misses = Misses()
+    by_turn: PromptSharesByTurn = PromptSharesByTurn()
+    """The same as ``misses`` with the cached share, by turn class, from the request trace."""
     witnesses: tuple[Witness, ...] = ()
     spread: float | None = None
     """Largest minus smallest cached share over the witnesses that have one."""
@@ -126,6 +150,8 @@ class Cache(Contract):
 class Part(Contract):
     p50: float | None = None
     p95: float | None = None
+    mean: float | None = None
+    """Means add up over the parts; percentiles do not."""
 
 
 class Anatomy(Contract):
@@ -174,15 +200,23 @@ class Point(Contract):
     cache: Cache
     anatomy_ms: AnatomyByTurn = AnatomyByTurn()
     replicas: tuple[Replica, ...] = ()
+    imbalance: float | None = None
+    """Requests of the busiest replica ÷ the mean over all replicas; 1 is even."""
     sessions_moved: int | None = None
     """Conversations whose requests went to more than one replica."""
     joined_share: float | None = None
-    """Share of profiling records found in the request trace."""
+    """Share of completed profiling records found in the request trace."""
     slo: tuple[SloCheck, ...] = ()
+    errors: dict[str, int] = Field(default_factory=dict)
+    """Failed profiling requests by kind of error."""
+    oddities: dict[str, int] = Field(default_factory=dict)
+    """What was tolerated while reading the point's files, with counts."""
     notes: dict[str, str] = Field(default_factory=dict)
 
 
 class Run(Contract):
+    kind: Literal["run", "artifacts"] = "run"
+    """``artifacts``: a bare aiperf artifact directory, without plan and status."""
     config: str
     cluster: str
     description: str = ""
@@ -191,12 +225,19 @@ class Run(Contract):
     source: str
     """The directory that was analyzed, as it was given."""
     outcome: str | None = None
+    stage: str | None = None
+    """The stage in which the run ended, where it did not pass."""
+    code: str | None = None
     message: str = ""
+    evidence: tuple[str, ...] = ()
+    """Last lines of the log that explains a failure."""
     engine: str | None = None
     router: str | None = None
     image: str | None = None
     model: str | None = None
     scenario: str | None = None
+    cache_state: str | None = None
+    """What the plan says the prefix cache holds when a point starts."""
     versions: dict[str, str] = Field(default_factory=dict)
     """Package → version, as the run's environment.json has them."""
     replicas: int | None = None
