@@ -120,7 +120,7 @@ build_env() {
   uv="$(find_uv)"
   rm -rf -- "$dir"
   # The list of packages, a line each, is left out; what uv downloads and what goes wrong is shown.
-  if [[ -z "$uv" ]] || ! (install_with_uv "$uv" "$python" "$dir" "$lock" "$project" 2>&1 | sed -u '/^ [-+~] /d' >&2); then
+  if [[ -z "$uv" ]] || ! (install_with_uv "$uv" "$python" "$dir" "$lock" "$project" 2>&1 | sed -u -e '/^ [-+~] /d' -e '/^Using Python/d' >&2); then
     say "installing with pip"
     rm -rf -- "$dir"
     install_with_pip "$python" "$dir" "$lock" "$project" ||
