@@ -23,7 +23,7 @@ STATUS_VERSION: Literal[1] = 1
 class Contract(BaseModel):
     """Base of all contract models: frozen, unknown fields are an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Runtime(StrEnum):

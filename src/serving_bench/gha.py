@@ -6,7 +6,7 @@ what the runner is. Outside a runner the functions do nothing or print plainly.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
@@ -49,7 +49,7 @@ def set_output(env: Mapping[str, str], name: str, value: str) -> None:
     target = env.get("GITHUB_OUTPUT")
     if not target:
         return
-    delimiter = f"sb-{secrets.token_hex(16)}"
+    delimiter = f"sb-{os.urandom(16).hex()}"
     with Path(target).open("a", encoding="utf-8") as out:
         out.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 

@@ -27,14 +27,23 @@ RULES: tuple[str, ...] = (
     "Before you change a {thing}, read back the {detail} and wait until the caller has said yes to it in clear words.",
     "If a caller names {day} {time}, repeat the day and the time once, then offer one other slot and no more than one.",
     "When a {thing} costs more than {amount}, say the sum first, then the reason, and ask whether to go on {way}.",
-    "Never read out a full {detail}; the first and the last part are enough for the caller to know that it is right.",
-    "If the line is poor, ask for the {detail} again, spell it back slowly and go on {way} when it fails a second time.",
+    "Never read out a full {detail}; the first and the last part are enough for the caller to know it.",
+    "If the line is poor, ask for the {detail} again, spell it back slowly and go on {way} when it fails twice.",
     "A caller who asks for {place} gets directions in three steps at the most, with the nearest entrance named first.",
     "Hand the call over when the {thing} belongs to another desk, and tell the next agent what was already agreed.",
     "Write down every promise about a {thing}: what was promised, until {day}, and {way} the caller will hear of it.",
     "Do not guess. If the {thing} is not found under the {detail}, say so and ask for one more thing to search with.",
     "End each call with the next step, the day on which it happens, and the way to reach {place} if it does not.",
     "When two {thing}s are open at once, finish the older one first unless the caller says that the newer is urgent.",
+)
+
+RECORD: tuple[str, ...] = (
+    "Called on {day} {time} about a {thing}; settled {way}, nothing open.",
+    "Asked for the {thing} to be sent to {place}; done on {day}.",
+    "Prefers to be reached {way}, best {time}; not on {day}.",
+    "Paid {amount} for a {thing}; the receipt went out {way}.",
+    "Changed the {detail} on {day}; confirmed {way}.",
+    "Complained about a {thing} at {place}; {amount} were paid back on {day}.",
 )
 
 CALLER: tuple[str, ...] = (

@@ -39,8 +39,10 @@ class VoiceAgentArguments(BaseModel):
     warmup_rooms: int = Field(default=4, ge=0, le=1_000)
     min_turns: int = Field(default=3, ge=1, le=200)
     max_turns: int = Field(default=8, ge=1, le=200)
-    prompt_rules: int = Field(default=24, ge=1, le=2_000)
+    prompt_rules: int = Field(default=48, ge=1, le=2_000)
     """Rules in an agent's system prompt; one rule is about 20 words."""
+    record_notes: int = Field(default=60, ge=0, le=2_000)
+    """Notes about the caller in the first message of a room; one is about 10 words."""
     handover_every: int = Field(default=6, ge=0)
     """Every n-th room is handed over to a second agent; 0: none is."""
     handover_lag: int = Field(default=12, ge=1)
@@ -124,12 +126,18 @@ def _turns(draw: _Draw, args: VoiceAgentArguments, prompt: str, opening: str, co
     return turns
 
 
+def _record(draw: _Draw, args: VoiceAgentArguments, caller: str, room: str) -> str:
+    """What is known of the caller: the part of a first prompt that no other room shares."""
+    notes = [f"- {_sentence(draw, draw.pick(phrases.RECORD))}" for _ in range(args.record_notes)]
+    return "\n".join([f"Record of {caller}, reference {room}:", *notes])
+
+
 def _room(draw: _Draw, args: VoiceAgentArguments, prompts: list[str], number: int, room: str) -> list[_Conversation]:
     """The one or two conversations of a room."""
     agent = draw.integer(0, args.agents - 1)
     count = draw.integer(args.min_turns, args.max_turns)
     caller = f"{draw.pick(phrases.FIRST_NAMES)} {draw.pick(phrases.LAST_NAMES)}"
-    opening = f"Hello, this is {caller}, reference {room}."
+    opening = f"{_record(draw, args, caller, room)}\nHello, this is {caller}, reference {room}."
     handed_over = bool(args.handover_every) and number % args.handover_every == args.handover_every - 1 and count > 1
     head = count - count // 2 if handed_over else count
     parts = [_Conversation(f"{room}-a", room, 0, _turns(draw, args, prompts[agent], opening, head))]

@@ -1,0 +1,65 @@
+"""From a dataset's lock entry to a checked file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving_bench.contracts import DatasetSpec
+from serving_bench.datasets.generators import run_generator
+from serving_bench.errors import InputError
+from serving_bench.files import read_bytes, sha256, write_atomic
+
+
+@dataclass(frozen=True)
+class Materialized:
+    """A dataset on disk whose digests were checked."""
+
+    conversations: Path
+    rooms: Path | None = None
+    """The rooms plan: CSV ``conversation_id,room,room_turn``."""
+
+
+def materialize(spec: DatasetSpec, root: Path, folder: Path) -> Materialized:
+    """Make or find the dataset of ``spec`` and check it against the lock.
+
+    ``root`` is the repository root that relative paths start from; generated
+    files go to ``folder``. Raises ``InputError``: SB-DATASET-DIGEST where the
+    content is not what was locked, SB-DATASET-SOURCE where this version cannot
+    get it, and the codes of reading and writing files.
+    """
+    if spec.generator is not None:
+        return _generate(spec, folder)
+    if spec.path is not None:
+        rooms = root / spec.rooms_file if spec.rooms_file else None
+        found = Materialized(root / spec.path, rooms)
+        _check(spec, read_bytes(found.conversations), read_bytes(rooms) if rooms else None)
+        return found
+    raise InputError(
+        f"dataset {spec.id} is on the Hugging Face Hub ({spec.repo}), from which this version does not download",
+        code="SB-DATASET-SOURCE",
+        hint="download the file, and lock it with path and sha256",
+    )
+
+
+def _generate(spec: DatasetSpec, folder: Path) -> Materialized:
+    made = run_generator(spec.generator or "", spec.arguments)
+    _check(spec, made.conversations, made.rooms)
+    found = Materialized(folder / f"{spec.id}.jsonl", folder / f"{spec.id}.rooms.csv")
+    write_atomic(found.conversations, made.conversations)
+    write_atomic(folder / f"{spec.id}.rooms.csv", made.rooms)
+    return found
+
+
+def _check(spec: DatasetSpec, conversations: bytes, rooms: bytes | None) -> None:
+    pairs = [("conversations", spec.sha256, conversations)]
+    if rooms is not None and spec.rooms_sha256 is not None:
+        pairs.append(("rooms plan", spec.rooms_sha256, rooms))
+    for what, locked, data in pairs:
+        found = sha256(data)
+        if found != locked:
+            raise InputError(
+                f"dataset {spec.id}: the {what} have sha256 {found[:12]}…, the lock says {locked[:12]}…",
+                code="SB-DATASET-DIGEST",
+                hint="if the change is meant, put the new digest into configs/datasets.lock.yaml",
+            )
