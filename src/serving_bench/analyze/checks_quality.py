@@ -13,6 +13,7 @@ from serving_bench.contracts import CacheState
 PRIMARY_PERCENTILE = 95
 JOIN_LIMIT = 0.99
 CLIENT_SHARE_LIMIT = 0.25
+REPLAYED_LIMIT = 0.01
 SUMMARY_TOLERANCE = 0.005
 SUMMARY_TOLERANCE_MS = 0.05
 
@@ -80,7 +81,7 @@ def warmup_replayed(evidence: Evidence) -> Finding:
     if not warmed or not evidence.records.n:
         return Unchecked("no warm-up request names a conversation") if not warmed else NO_RECORDS
     again = sum(name in warmed for name in evidence.records.conversation)
-    if again:
+    if again > REPLAYED_LIMIT * evidence.records.n:
         return f"{again} of {evidence.records.n} requests belong to conversations that the warm-up had played already"
     return None
 

@@ -12,7 +12,7 @@ from serving_bench.analyze.bootstrap import room_weights
 from serving_bench.analyze.evidence import Evidence
 from serving_bench.analyze.inputs import LoadedPoint, LoadedRun
 from serving_bench.analyze.misses import Causes
-from serving_bench.contracts import Slo
+from serving_bench.contracts import Plan, Slo
 from serving_bench.report_contract import (
     ByTurn,
     Cache,
@@ -41,18 +41,20 @@ def index(run: LoadedRun) -> TraceIndex:
     return TraceIndex(misses.explain(requests), join.index_trace(requests))
 
 
-def missing(conc: int, repeat: int, why: str) -> Point:
+def missing(plan: Plan, conc: int, repeat: int, why: str) -> Point:
     """A planned point of which nothing was measured."""
+    judged, requests = validity.missing_point(why), Requests(total=0, errors=0, cancelled=0)
     return Point(
         conc=conc,
         repeat=repeat,
-        validity=validity.missing_point(why),
-        requests=Requests(total=0, errors=0, cancelled=0),
+        validity=judged,
+        requests=requests,
         ttft_ms=ByTurn(all=_EMPTY, first=_EMPTY, later=_EMPTY),
         itl_ms=_EMPTY,
         e2e_ms=_EMPTY,
         cache=Cache(),
-        notes={"": "the point was not measured"},
+        slo=objectives(plan.slo, _EMPTY, _EMPTY, requests, judged),
+        notes={"ttft_ms": "the point was not measured"},
     )
 
 

@@ -22,7 +22,7 @@ def _run(run: LoadedRun) -> Run:
     trace = points.index(run)
     measured = {(one.conc, one.repeat): points.build(run, one, trace) for one in run.points}
     everything = tuple(measured[key] for key in sorted(measured.keys()))
-    absent = tuple(points.missing(conc, repeat, _why_missing(run)) for conc, repeat in _absent(run, set(measured)))
+    absent = _absent(run, set(measured))
     status, notes = run.status, list(run.troubles)
     if run.bare:
         notes.append("a bare aiperf artifact directory: there is no plan, status or request trace to check against")
@@ -65,12 +65,12 @@ def _aiperf_version(run: LoadedRun) -> dict[str, str]:
     return next(({"aiperf": version} for version in found if version), {})
 
 
-def _absent(run: LoadedRun, measured: set[tuple[int, int]]) -> list[tuple[int, int]]:
+def _absent(run: LoadedRun, measured: set[tuple[int, int]]) -> list[Point]:
     """Planned points of which there is no directory."""
     if run.plan is None:
         return []
     planned = {(conc, repeat) for conc in run.plan.conc for repeat in range(run.plan.repeats)}
-    return sorted(planned - measured)
+    return [points.missing(run.plan, *place, _why_missing(run)) for place in sorted(planned - measured)]
 
 
 def _why_missing(run: LoadedRun) -> str:
