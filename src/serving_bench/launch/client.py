@@ -44,18 +44,13 @@ def run_client(
                 raise SystemUnderTestError(
                     f"aiperf was not done after {limit_s:g} s", code="SB-POINT-TIMEOUT", evidence=logs.tail(log)
                 )
-            watch.heartbeat.beat(lambda: _progress(folder))
+            watch.heartbeat.beat(lambda: f"aiperf: {logs.tail(log, 1)[0][:120]}")
             watch.cancel.sleep(_POLL_S)
         watch.runtime.check(loading=True)
         return status
     finally:
         family.stop([child], grace_s=_STOP_S)
         family.stop_orphans(strangers, grace_s=0.0)
-
-
-def _progress(folder: Path) -> str:
-    written = sum(path.stat().st_size for path in folder.rglob(RECORDS))
-    return f"aiperf is running, {written / 1e6:.1f} MB of records so far"
 
 
 def judge(status: int, artifacts: Path, log: Path) -> SystemUnderTestError | None:

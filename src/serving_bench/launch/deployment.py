@@ -6,7 +6,6 @@ import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from serving_bench.contracts import Plan, ReplicaInfo, Stage
 from serving_bench.errors import SystemUnderTestError
@@ -35,7 +34,6 @@ class Deployment:
     watch: Watch
     recorder: Recorder
     console: Console
-    lease_dir: Path = ports.LEASE_DIR
     topology: Topology | None = None
     workers: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Replica index → all worker ids it has had, one per start."""
@@ -60,7 +58,7 @@ class Deployment:
 
     def _start(self, avoid: list[range]) -> Topology:
         self.watch.cancel.check()
-        self._lease = ports.acquire(block_size(self.plan), avoid=avoid, folder=self.lease_dir)
+        self._lease = ports.acquire(block_size(self.plan), avoid=avoid)
         layout = port_map(self.plan, self._lease.base)
         folders = self._fresh_folders()
         topology = build(self.plan, layout, folders, self.namespace, self.visible)

@@ -36,9 +36,25 @@ def _lines(path: Path, start: int) -> Iterable[str]:
             yield _clean(raw)
 
 
-def port_conflict(path: Path, *, start: int = 0) -> str | None:
-    """The first line that reports an address in use; None if there is none."""
-    return next((line.strip()[:_LINE_CHARS] for line in _lines(path, start) if _IN_USE.search(line)), None)
+class PortConflicts:
+    """Looks for lines that report an address in use in a log that grows; reads every line once."""
+
+    def __init__(self, path: Path, start: int = 0) -> None:
+        self._path = path
+        self._offset = start
+
+    def look(self, *, ended: bool = False) -> str | None:
+        """The first such line that is new since the last look; a line that is still being written waits.
+
+        ``ended``: nothing more is written, so the last line counts without its newline.
+        """
+        with self._path.open("rb") as log:
+            log.seek(self._offset)
+            new = log.read()
+        if not ended:
+            new = new[: new.rfind(b"\n") + 1]
+        self._offset += len(new)
+        return next((line.strip()[:_LINE_CHARS] for line in _clean(new).splitlines() if _IN_USE.search(line)), None)
 
 
 def missing_patterns(path: Path, patterns: Sequence[str], *, start: int = 0) -> tuple[str, ...]:

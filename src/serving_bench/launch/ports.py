@@ -13,6 +13,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,8 @@ from serving_bench.errors import SystemUnderTestError
 from serving_bench.process import Identity, identify, is_running
 
 LEASE_DIR = Path("/tmp/serving-bench-ports")  # noqa: S108  one place for all users and runners of the host
+_LOCK = "lock"
+_RECORD = re.compile(r"(\d{1,5})-(\d{1,5})-(\d{1,9})-(\d{1,20})-([0-9a-f-]{36})\.json")
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 """Below live the ports that people know by heart; taken only where nothing else is left."""
@@ -87,11 +90,15 @@ def acquire(
     """
     floor, ceiling = ephemeral or ephemeral_range()
     _prepare(folder)
+    sweep(folder)
+    avoided = list(avoid)
     with _locked(folder):
-        taken = [*_held(folder), *avoid]
+        leased = records(folder)
         for start in _starts(candidate_ranges(floor, ceiling, size), size, pick):
             block = range(start, start + size)
-            if any(block.start < other.stop and other.start < block.stop for other in taken):
+            if any(_overlap(block, other) for other in avoided):
+                continue
+            if any(_overlap(block, other.block) and is_running(other.owner) for other in leased):
                 continue
             sockets = _bind_all(block)
             if sockets is not None:
@@ -149,7 +156,7 @@ def _prepare(folder: Path) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the host-wide lock; the kernel drops it when the holder dies."""
-    handle = _open_lock(folder / "lock")
+    handle = _open_lock(folder / _LOCK)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -167,38 +174,48 @@ def _open_lock(path: Path) -> int:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
 
-def _held(folder: Path) -> list[range]:
-    """Blocks of living owners; records of dead ones are removed where that is allowed."""
-    blocks = []
-    for record in sorted(folder.glob("*.json")):
-        block, owner = _read_record(record)
-        if block is not None and owner is not None and is_running(owner):
-            blocks.append(block)
-        else:
-            with suppress(PermissionError):  # another user's: void all the same
-                record.unlink(missing_ok=True)
-    return blocks
+@dataclass(frozen=True)
+class Record:
+    """A lease of some process: all of it is in the file's name, so it appears complete or not at all."""
+
+    path: Path
+    block: range
+    owner: Identity
 
 
-def _read_record(record: Path) -> tuple[range | None, Identity | None]:
-    """Block and owner; None where the record is not one of ours."""
-    try:
-        data = json.loads(record.read_bytes())
-        owner = Identity(int(data["pid"]), int(data["start_ticks"]), str(data["boot_id"]))
-        return range(int(data["base"]), int(data["base"]) + int(data["size"])), owner
-    except (OSError, ValueError, KeyError, TypeError):
-        return None, None
+def records(folder: Path = LEASE_DIR) -> list[Record]:
+    """All records, those of dead owners included."""
+    found = (_parse(folder, name) for name in os.listdir(folder))  # noqa: PTH208  runs under the lock
+    return [record for record in found if record is not None]
+
+
+def _parse(folder: Path, name: str) -> Record | None:
+    match = _RECORD.fullmatch(name)
+    if match is None:
+        return None
+    base, size, pid, ticks = (int(group) for group in match.groups()[:4])
+    return Record(folder / name, range(base, base + size), Identity(pid, ticks, match.group(5)))
+
+
+def sweep(folder: Path = LEASE_DIR) -> None:
+    """Remove the records of dead owners. Needs no lock: such a name is never used again."""
+    for record in records(folder):
+        if not is_running(record.owner):
+            with suppress(PermissionError):  # another user's in the sticky folder: void all the same
+                record.path.unlink(missing_ok=True)
+
+
+def _overlap(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
 
 
 def _write_record(folder: Path, block: range) -> Path:
-    """Write the record of this process under the lock, readable by everybody."""
+    """Write the record of this process under the lock; its content repeats the name for people."""
     owner = identify(os.getpid())
     if owner is None:
         raise OSError("this process is not in /proc")
-    record = folder / f"{block.start}-{len(block)}-{os.getpid()}.json"
-    partial = record.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    path = folder / f"{block.start}-{len(block)}-{owner.pid}-{owner.start_ticks}-{owner.boot_id}.json"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with os.fdopen(handle, "w", encoding="ascii") as out:
         json.dump({**owner.as_dict(), "base": block.start, "size": len(block), "uid": os.getuid()}, out)
-    return partial.rename(record)
+    return path

@@ -16,7 +16,7 @@ from serving_bench.contracts import CacheState, Outcome, Plan, RunStatus, Runtim
 from serving_bench.datasets.store import Materialized, materialize
 from serving_bench.errors import InputError, ServingBenchError
 from serving_bench.files import dump_json, read_bytes, read_model, sha256, write_atomic, write_model
-from serving_bench.launch import environ, environment, ports
+from serving_bench.launch import environ, environment
 from serving_bench.launch.cancel import Cancel
 from serving_bench.launch.deployment import Deployment
 from serving_bench.launch.heartbeat import Heartbeat
@@ -46,7 +46,6 @@ class LaunchOptions:
     bench_env: Path | None = None
     conc: tuple[int, ...] | None = None
     heartbeat_s: float = 30.0
-    lease_dir: Path = ports.LEASE_DIR
 
 
 def run(options: LaunchOptions, env: Mapping[str, str], out: TextIO) -> RunStatus:
@@ -158,7 +157,6 @@ class _Launch:
             ),
             recorder=self.recorder,
             console=self.console,
-            lease_dir=self.options.lease_dir,
         )
 
     def stop(self) -> None:
@@ -173,9 +171,11 @@ class _Launch:
         except ServingBenchError as error:
             self.recorder.fail(error)
         finally:
-            if self.scratch is not None:
-                shutil.rmtree(self.scratch)
-            self.recorder.finish(stopping_s=time.monotonic() - begun)
+            try:
+                if self.scratch is not None:
+                    shutil.rmtree(self.scratch)
+            finally:
+                self.recorder.finish(stopping_s=time.monotonic() - begun)
 
 
 def _make_scratch(env: Mapping[str, str]) -> Path:

@@ -31,6 +31,7 @@ class ProcessRuntime:
         self._cwd = cwd
         self._on_start = on_start
         self._running: dict[str, Child] = {}
+        self._conflicts: dict[str, logs.PortConflicts] = {}
 
     def start(self, process: ManagedProcess) -> None:
         """Start a process; ``SystemUnderTestError`` (SB-COMMAND) where its command cannot be started."""
@@ -39,6 +40,7 @@ class ProcessRuntime:
             log=process.log,
         )  # fmt: skip
         self._running[process.name] = child
+        self._conflicts[process.name] = logs.PortConflicts(child.log, child.log_offset)
         self._on_start(child, process.env)
 
     def exits(self) -> dict[str, int]:
@@ -67,7 +69,7 @@ class ProcessRuntime:
             self._check_port_conflict(child)
 
     def _check_port_conflict(self, child: Child) -> None:
-        line = logs.port_conflict(child.log, start=child.log_offset)
+        line = self._conflicts[child.name].look(ended=child.exit_status() is not None)
         if line is not None:
             raise SystemUnderTestError(
                 f"{child.name} found one of its ports taken",
