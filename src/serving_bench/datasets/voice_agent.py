@@ -44,7 +44,7 @@ class VoiceAgentArguments(BaseModel):
     record_notes: int = Field(default=60, ge=0, le=2_000)
     """Notes about the caller in the first message of a room; one is about 10 words."""
     handover_every: int = Field(default=6, ge=0)
-    """Every n-th room is handed over to a second agent; 0: none is."""
+    """Every n-th room is handed over to a second agent, but for the last ``handover_lag``; 0: none is."""
     handover_lag: int = Field(default=12, ge=1)
     """Conversations between the two of a handed-over room in the file, so that
     a replay at a concurrency up to this starts the second after the first."""
@@ -132,13 +132,19 @@ def _record(draw: _Draw, args: VoiceAgentArguments, caller: str, room: str) -> s
     return "\n".join([f"Record of {caller}, reference {room}:", *notes])
 
 
+def _is_handed_over(args: VoiceAgentArguments, number: int) -> bool:
+    """Every n-th room, as long as enough rooms follow to keep its two conversations apart."""
+    every = args.handover_every
+    return every > 0 and number % every == every - 1 and number + args.handover_lag < args.rooms
+
+
 def _room(draw: _Draw, args: VoiceAgentArguments, prompts: list[str], number: int, room: str) -> list[_Conversation]:
     """The one or two conversations of a room."""
     agent = draw.integer(0, args.agents - 1)
     count = draw.integer(args.min_turns, args.max_turns)
     caller = f"{draw.pick(phrases.FIRST_NAMES)} {draw.pick(phrases.LAST_NAMES)}"
     opening = f"{_record(draw, args, caller, room)}\nHello, this is {caller}, reference {room}."
-    handed_over = bool(args.handover_every) and number % args.handover_every == args.handover_every - 1 and count > 1
+    handed_over = _is_handed_over(args, number) and count > 1
     head = count - count // 2 if handed_over else count
     parts = [_Conversation(f"{room}-a", room, 0, _turns(draw, args, prompts[agent], opening, head))]
     if handed_over:
