@@ -100,8 +100,9 @@ def causes(points: Sequence[Point]) -> Chart | None:
     return Chart(
         title="Prompt tokens by cause",
         caption=(
-            "new: no replica had the block. elsewhere: only another replica had it, the price of routing. evicted: this "
-            "replica had it before, the price of capacity or retention. partial: the tail shorter than a block."
+            "cached: read from the cache. new: no replica had the block. elsewhere: only another replica had it, the "
+            "price of routing. evicted: this replica had it before, the price of capacity or retention. partial: the "
+            "tail shorter than a block."
         ),
         drawing=svg.bars(
             "Share of prompt tokens by cause, by concurrency and turn class",

@@ -15,6 +15,8 @@ from serving_bench.analyze.markup import Markup, join, lines, tag
 from serving_bench.analyze.ttft_chart import ttft_charts
 from serving_bench.report_contract import Report, Run, Verdict
 
+_SPACE = Markup(" ")
+
 
 def page(report: Report) -> str:
     """The whole document."""
@@ -44,11 +46,11 @@ def _verdict(report: Report) -> Markup:
 
 
 def _run(run: Run) -> Markup:
-    where = tag("span", f" on {run.cluster}", class_="muted") if run.cluster else None
+    where = tag("span", f"on {run.cluster}", class_="muted") if run.cluster else None
     drawn = [*ttft_charts(run), *charts(run)]
     return tag(
         "section",
-        tag("h2", run.config, where),
+        tag("h2", run.config, _SPACE, where),
         tag("p", run.description, class_="muted") if run.description else None,
         _failure(run),
         glance(run),
@@ -68,7 +70,7 @@ def _failure(run: Run) -> Markup | None:
     told = f"The run {run.outcome} while {run.stage}: {run.message or 'no message'}"
     code = tag("code", run.code) if run.code else None
     evidence = tag("pre", lines(run.evidence), tabindex="0") if run.evidence else None
-    return tag("div", tag("p", told, " ", code), evidence, class_="failure", role="alert")
+    return tag("div", tag("p", told, _SPACE, code), evidence, class_="failure", role="alert")
 
 
 def _left_out(run: Run) -> Markup | None:

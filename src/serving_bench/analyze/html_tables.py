@@ -46,7 +46,7 @@ def glance(run: Run) -> Markup:
     if not run.points:
         return tag("p", "There is no point to show.", class_="lead")
     header = (
-        "conc", "can it be believed?", "TTFT p95 first turns", "TTFT p95 later turns", "TTFT p95 all turns",
+        "conc", "can it be believed?", "TTFT p95 first turns, ms", "TTFT p95 later turns, ms", "TTFT p95 all turns, ms",
         "cached share", "requests per replica", "SLO", "requests", "errors", "req/s",
     )  # fmt: skip
     return table(header, [_glance_row(point) for point in run.points], class_="glance")
@@ -77,7 +77,7 @@ def _with_interval(point: Point, one: Distribution) -> Markup:
     value = _cell(point, fmt.percentile(one, "p95"))
     if not one.n:
         return tag("span", "none (n = 0)", class_="muted")
-    within = tag("small", fmt.interval(one.p95_ci)) if one.p95_ci and one.p95 is not None else None
+    within = tag("small", _cell(point, fmt.interval(one.p95_ci))) if one.p95_ci else None
     return tag("span", tag("b", value), within, tag("small", f"n = {one.n:,}"), class_="stacked")
 
 
@@ -146,7 +146,7 @@ def _conditions(point: Point) -> Markup:
 
 
 def _group(title: str, items: Iterable[tuple[str, str]]) -> Markup | None:
-    listed = [tag("li", tag("code", name), f" {text}" if text else None) for name, text in items]
+    listed = [tag("li", tag("code", name), Markup(" "), text) for name, text in items]
     return join([tag("h4", title), tag("ul", *listed, class_="plain")]) if listed else None
 
 

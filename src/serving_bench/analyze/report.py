@@ -119,6 +119,6 @@ def verdict(runs: tuple[Run, ...]) -> ReportVerdict:
 
 def _sum_up(points: list[Point]) -> str:
     degraded = sum(point.validity.verdict is Verdict.DEGRADED for point in points)
-    valid = len(points) - degraded
-    parts = [f"{valid} of {len(points)} points VALID"] + ([f"{degraded} DEGRADED"] if degraded else [])
-    return f"{', '.join(parts)}; nothing to compare with"
+    counts = {"VALID": len(points) - degraded, "DEGRADED": degraded}
+    told = " and ".join(f"{count} of {len(points)} points {verdict}" for verdict, count in counts.items() if count)
+    return f"{told}; there is no baseline to compare with"

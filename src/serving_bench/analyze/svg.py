@@ -108,7 +108,7 @@ def bars(title: str, description: str, rows: Sequence[Bar], top: float, unit: st
     for value in (0.0, top / 2, top):
         x = frame.left + frame.width * value / top
         marks += [line(x, frame.top, x, frame.bottom, "grid"), label(x, height - 10, f"{value:g}", "middle")]
-    marks.append(label(frame.right + 8, height - 10, unit, "start", "axis"))
+    marks.append(label(frame.right + 14, height - 10, unit, "start", "axis"))
     y = frame.top
     for row in rows:
         if row.heading:

@@ -100,7 +100,7 @@ def _limit_line(limit: float | None, top: float) -> Markup:
         return svg.label(_FRAME.right, _FRAME.top - 12, f"SLO {limit:g} ms lies above", "end", "slo-text")
     y = svg.vertical(_FRAME, top, limit)
     line = svg.line(_FRAME.left, y, _FRAME.right, y, "slo")
-    return join([line, svg.label(_FRAME.right, y - 5, f"SLO {limit:g} ms", "end", "slo-text")])
+    return join([line, svg.label(_FRAME.left + 4, y - 5, f"SLO {limit:g} ms", "start", "slo-text")])
 
 
 def _series(points: Sequence[Point], places: Sequence[float], turns: str, name: str, top: float) -> Markup:
