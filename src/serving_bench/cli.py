@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from serving_bench import __version__, gha
 from serving_bench.errors import ConfigError, Exit, InterruptedRunError, ServingBenchError
+
+if TYPE_CHECKING:
+    from serving_bench.contracts import RunStatus
 
 Environment = Mapping[str, str]
 
@@ -167,7 +172,16 @@ def _launch(args: argparse.Namespace, env: Environment) -> int:
     gha.set_output(env, "status", status.outcome.value)
     for line in step.failure_lines(status):
         print(line, file=sys.stderr)
-    return step.exit_status(status)
+    return _launch_status(status)
+
+
+def _launch_status(status: RunStatus) -> int:
+    """Exit status of a run: interrupted ones say by which signal, as a shell does."""
+    from serving_bench.contracts import Outcome
+
+    if status.outcome is Outcome.INTERRUPTED:
+        return 128 + (status.signal or signal.SIGINT)
+    return Exit.DONE if status.outcome is Outcome.PASSED else Exit.FAILED
 
 
 def _analyze(args: argparse.Namespace, env: Environment) -> int:

@@ -36,7 +36,10 @@ class VoiceAgentArguments(BaseModel):
     seed: int = 1
     agents: int = Field(default=3, ge=1, le=len(phrases.AGENTS))
     rooms: int = Field(default=48, ge=1, le=100_000)
-    warmup_rooms: int = Field(default=4, ge=0, le=1_000)
+    warmup_rooms: int = Field(default=5, ge=0, le=1_000)
+    """One more than the warm-up plays: aiperf draws a conversation ahead at the
+    end of each phase and drops it, so that without the spare one the load
+    would miss its first conversation and come round to a warm-up one."""
     min_turns: int = Field(default=3, ge=1, le=200)
     max_turns: int = Field(default=8, ge=1, le=200)
     prompt_rules: int = Field(default=48, ge=1, le=2_000)
