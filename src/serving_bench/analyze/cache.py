@@ -5,7 +5,8 @@ Four witnesses, each over the profiling requests only:
 * **engine**: the replicas' own counters;
 * **frontend**: Dynamo's frontend, sums over its requests;
 * **responses**: the usage that came back with each response;
-* **trace**: the request trace, per request.
+* **trace**: the request trace, per request, as the router counted when it
+  routed the request.
 
 Counters are read from own scrapes before and after the point, which span
 warm-up and profiling. The warm-up's share is taken off by what its responses
@@ -194,7 +195,7 @@ def ledger(records: Records, joined: Joined, turns: Turns, window: Window, notes
         _witness("engine", _engine(window), notes, window.source),
         _witness("frontend", _frontend(window), notes, window.source),
         _witness("responses", usage(records), notes, "usage in the responses of completed requests"),
-        _witness("trace", _trace(records, joined), notes, "cached tokens per request in the request trace"),
+        _witness("trace", _trace(records, joined), notes, "the router's count per request, taken when it routed it"),
     )
     shares: Mapping[str, float | None] = {one.name: one.share for one in witnesses}
     known = [share for share in shares.values() if share is not None]

@@ -60,15 +60,15 @@ def cache_not_fresh(evidence: Evidence) -> Finding:
         return Unchecked(f"the plan says the cache is {plan.cache.value}")
     starts = {one.start for one in evidence.joined.traced if one is not None}
     opening = [
-        (one, cause)
+        cause.cached
         for one, cause in zip(evidence.run.trace.requests, evidence.causes, strict=True)
         if one.start in starts and cause is not None and cause.opening
     ]
     if not opening:
         return _NO_TRACE
-    held = [one.cached_tokens for one, _ in opening if one.cached_tokens]
+    held = max(opening)
     if held:
-        return f"the cache held {max(held)} tokens of the first prompt that a replica got after its start"
+        return f"the cache held {held} tokens of the first prompt that a replica got after its start"
     return None
 
 

@@ -29,6 +29,13 @@ class Joined:
     traced: list[Traced | None]
     causes: list[Causes | None]
 
+    def cached(self, place: int) -> int | None:
+        """Cached prompt tokens of a record: as the engine said, or else as the router counted."""
+        causes, traced = self.causes[place], self.traced[place]
+        if causes is not None:
+            return causes.cached
+        return None if traced is None else traced.cached_tokens
+
     @property
     def found(self) -> Bools:
         return np.array([traced is not None for traced in self.traced], dtype=np.bool_)

@@ -3,7 +3,9 @@
 For each request of the trace, with the requests before it in the same start of
 the deployment as history:
 
-* **cached**: read from cache, as the engine said;
+* **cached**: read from cache, as the engine's response said, or else the trace
+  (whose count is the router's, taken when it routed the request: it misses what
+  another request brought in the meantime);
 * **evicted**: this replica had computed the block before and did not reuse it;
 * **elsewhere**: only another replica had computed it;
 * **new**: no replica had;
@@ -23,7 +25,7 @@ makes binary search over a prompt's blocks right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from serving_bench.analyze.trace import Traced
@@ -95,9 +97,9 @@ def _whole_blocks(request: Traced) -> list[int]:
     return blocks
 
 
-def _explain(request: Traced, history: _History, opening: bool) -> Causes:
+def _explain(request: Traced, told: int, history: _History, opening: bool) -> Causes:
     size, prompt = request.block_size, request.input_tokens
-    cached = min(prompt, request.cached_tokens or 0)
+    cached = min(prompt, told)
     blocks = _whole_blocks(request)
     reusable = (prompt - 1) // size * size
     here = min(_known(blocks, history.per_worker.get(request.worker or 0, set())) * size, reusable)
@@ -111,12 +113,11 @@ def _explain(request: Traced, history: _History, opening: bool) -> Causes:
 
 
 def _usable(request: Traced) -> bool:
-    known = request.block_size > 0 and request.cached_tokens is not None and request.worker is not None
+    known = request.block_size > 0 and request.worker is not None
     return known and len(request.hashes) >= request.input_tokens // request.block_size
 
 
-def explain_start(requests: Sequence[Traced]) -> list[Causes | None]:
-    """Causes of each request of one start; null where the trace lacks hashes, worker or cached tokens."""
+def _explain_start(requests: Sequence[Traced], cached: Mapping[str, int]) -> list[Causes | None]:
     history = _History()
     causes: list[Causes | None] = [None] * len(requests)
     begun: set[int] = set()
@@ -127,19 +128,24 @@ def explain_start(requests: Sequence[Traced]) -> list[Causes | None]:
         if done:
             history.add(request.worker, _whole_blocks(request))
             continue
-        causes[index] = _explain(request, history, request.worker not in begun)
+        told = cached.get(request.request_id, request.cached_tokens)
+        causes[index] = None if told is None else _explain(request, told, history, request.worker not in begun)
         begun.add(request.worker)
     return causes
 
 
-def explain(requests: Sequence[Traced]) -> list[Causes | None]:
-    """Causes of each request of a trace; every start of the deployment has its own history."""
+def explain(requests: Sequence[Traced], cached: Mapping[str, int]) -> list[Causes | None]:
+    """Causes of each request of a trace; null where it has no hashes, worker or count of cached tokens.
+
+    ``cached`` holds what the responses said, by x_request_id. Every start of the
+    deployment has a history of its own.
+    """
     causes: list[Causes | None] = []
     at = 0
     while at < len(requests):
         end = at
         while end < len(requests) and requests[end].start == requests[at].start:
             end += 1
-        causes.extend(explain_start(requests[at:end]))
+        causes.extend(_explain_start(requests[at:end], cached))
         at = end
     return causes

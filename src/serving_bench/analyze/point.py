@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,14 @@ class TraceIndex:
 
 def index(run: LoadedRun) -> TraceIndex:
     requests = run.trace.requests
-    return TraceIndex(misses.explain(requests), join.index_trace(requests))
+    told = {
+        request_id: int(cached)
+        for point in run.points
+        for records in (point.artifacts.records.profiling, point.artifacts.records.warmup)
+        for request_id, cached in zip(records.request_id, records.cached_tokens.tolist(), strict=True)
+        if requests and request_id and not math.isnan(cached)
+    }
+    return TraceIndex(misses.explain(requests, told), join.index_trace(requests))
 
 
 def missing(plan: Plan, conc: int, repeat: int, why: str) -> Point:

@@ -102,8 +102,9 @@ def per_replica(places: Endpoints, joined: Joined, replica: Ints, notes: Notes) 
 
 
 def _from_trace(index: int, url: str, joined: Joined, replica: Ints) -> Replica:
-    served = [joined.traced[place] for place in np.flatnonzero(replica == index)]
-    cached = [one.cached_tokens for one in served if one is not None]
+    places = np.flatnonzero(replica == index).tolist()
+    served = [joined.traced[place] for place in places]
+    cached = [joined.cached(place) for place in places]
     return Replica(
         index=index,
         endpoint=url,
