@@ -43,6 +43,8 @@ def run(options: AnalyzeOptions, env: Mapping[str, str], out: TextIO) -> Report:
         print(f"report: {options.out / 'report.json'}", file=out)
     else:
         _write_views(found, options.out, env, out)
+    gha.set_output(env, "report-path", str(options.out))
+    gha.set_output(env, "verdict", found.verdict.outcome.value)
     _gate(found, options.fail_on)
     return found
 
