@@ -20,6 +20,7 @@ LAYERS = (
     {"clients"},
     {"render", "launch", "analyze"},
     {"cli"},
+    {"__main__"},
 )
 APART = {"render", "launch", "analyze"}
 """Units of one layer that never import one another: they meet in contracts and files."""
