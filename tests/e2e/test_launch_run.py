@@ -245,7 +245,12 @@ def test_events_have_every_stage_in_order(passed: Passed) -> None:
     assert stages == ["leased", "starting", "ready", "loading", "stopping"]
     times = [event["time_ns"] for event in events]
     assert times == sorted(times)
-    assert [event["process"] for event in events if event["event"] == "start"] == ["replica.0", "replica.1", "router"]
+    assert [event["process"] for event in events if event["event"] == "start"] == [
+        "replica.0",
+        "replica.1",
+        "router",
+        "client",
+    ]
 
 
 def test_a_directory_that_holds_something_is_refused(

@@ -1,7 +1,7 @@
 """Takes a port of the replica that it is started as, then becomes that replica.
 
 Arguments: a file that is created by the first theft (further starts are
-honest), the environment variable that names the port, and after ``--`` the
+honest; ``-``: none is), the environment variable that names the port, and after ``--`` the
 command to become. The port is held by a child of its own, as a stranger would
 hold it for as long as it lives.
 """
@@ -26,15 +26,23 @@ def _steal(port: int) -> None:
     os.read(read, 1)
 
 
-def main() -> None:
-    marker, variable = Path(sys.argv[1]), sys.argv[2]
-    command = sys.argv[sys.argv.index("--") + 1 :]
+def _steals(marker: Path) -> bool:
+    if str(marker) == "-":
+        return True
     try:
         marker.touch(exist_ok=False)
     except FileExistsError:
-        print("an honest start", flush=True)
-    else:
+        return False
+    return True
+
+
+def main() -> None:
+    marker, variable = Path(sys.argv[1]), sys.argv[2]
+    command = sys.argv[sys.argv.index("--") + 1 :]
+    if _steals(marker):
         _steal(int(os.environ[variable]))
+    else:
+        print("an honest start", flush=True)
     os.execvp(command[0], command)
 
 

@@ -31,14 +31,19 @@ class Cancel:
 
     @contextmanager
     def installed(self) -> Iterator[Cancel]:
-        """Handle INT, TERM and HUP inside; the handlers before are put back at the end."""
+        """Handle INT, TERM and HUP inside; the handlers before are put back at the end.
+
+        After a cancel they are not: the process is about to exit with the status
+        that says so, and further signals are ignored so that it can.
+        """
         before = {number: signal.signal(number, self._note) for number in SIGNALS}
         try:
             yield self
         finally:
             for number, handler in before.items():
                 # None: the handler was not set from Python and cannot be put back from it
-                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+                restored = handler if handler is not None else signal.SIG_DFL
+                signal.signal(number, restored if self.number is None else signal.SIG_IGN)
             os.close(self._read)
             os.close(self._write)
 

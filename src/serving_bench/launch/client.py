@@ -9,7 +9,7 @@ from pathlib import Path
 
 from serving_bench.errors import SystemUnderTestError
 from serving_bench.launch import logs
-from serving_bench.launch.runtimes.process import describe_exit, spawn
+from serving_bench.launch.runtimes.process import describe_exit
 from serving_bench.launch.watch import Watch
 
 RECORDS = "profile_export.jsonl"
@@ -35,7 +35,7 @@ def run_client(
     family, log = watch.runtime.family, folder / "client.log"
     strangers = family.orphans()
     end = time.monotonic() + limit_s
-    child = spawn(family, "client", argv, env=env, cwd=folder, log=log)
+    child = watch.runtime.start_client(argv, env, folder)
     watch.heartbeat.restart()
     try:
         while (status := child.exit_status()) is None:

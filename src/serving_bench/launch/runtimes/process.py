@@ -43,6 +43,12 @@ class ProcessRuntime:
         self._conflicts[process.name] = logs.PortConflicts(child.log, child.log_offset)
         self._on_start(child, process.env)
 
+    def start_client(self, argv: tuple[str, ...], env: Mapping[str, str], folder: Path) -> Child:
+        """Start the load generator with a whole environment of its own; it is not one of those that are watched."""
+        child = spawn(self.family, "client", argv, env=env, cwd=folder, log=folder / "client.log")
+        self._on_start(child, {name: value for name, value in env.items() if self._inherited.get(name) != value})
+        return child
+
     def exits(self) -> dict[str, int]:
         """Name → exit status of what has ended by itself."""
         ended = {name: child.exit_status() for name, child in self._running.items()}
