@@ -52,24 +52,30 @@ def prompts_repeated(evidence: Evidence) -> Finding:
 
 
 def cache_not_fresh(evidence: Evidence) -> Finding:
-    """The first request that a replica gets in a start of the deployment must find nothing."""
+    """In an empty cache at least one of the first requests with a prefix finds nothing on its replica."""
     plan = evidence.run.plan
     if plan is None:
         return NO_PLAN
     if plan.cache is not CacheState.FRESH:
         return Unchecked(f"the plan says the cache is {plan.cache.value}")
-    starts = {one.start for one in evidence.joined.traced if one is not None}
-    opening = [
-        cause.cached
-        for one, cause in zip(evidence.run.trace.requests, evidence.causes, strict=True)
-        if one.start in starts and cause is not None and cause.opening
-    ]
-    if not opening:
+    least = _least_cached_at_start(evidence)
+    if not least:
         return _NO_TRACE
-    held = max(opening)
+    held = max(least.values())
     if held:
-        return f"the cache held {held} tokens of the first prompt that a replica got after its start"
+        return f"the cache held {held} tokens of a prompt before anything of that prompt had been sent to the replica"
     return None
+
+
+def _least_cached_at_start(evidence: Evidence) -> dict[tuple[int, int | None, int], int]:
+    """(start, worker, first block) → least cached tokens of its opening requests, for the starts of this point."""
+    starts = {one.start for one in evidence.joined.traced if one is not None}
+    least: dict[tuple[int, int | None, int], int] = {}
+    for one, cause in zip(evidence.run.trace.requests, evidence.causes, strict=True):
+        if one.start in starts and cause is not None and cause.opening:
+            place = (one.start, one.worker, int(one.hashes[0]))
+            least[place] = min(cause.cached, least.get(place, cause.cached))
+    return least
 
 
 def warmup_replayed(evidence: Evidence) -> Finding:

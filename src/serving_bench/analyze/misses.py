@@ -44,7 +44,10 @@ class Causes:
     evicted: int
     partial: int
     opening: bool
-    """No earlier request of this start had been sent to this replica."""
+    """The replica had not computed the prompt's first block in this start: it met the cache as the start left it.
+
+    Of several such that overlap, one may still find what another has just brought.
+    """
 
 
 @dataclass
@@ -97,19 +100,20 @@ def _whole_blocks(request: Traced) -> list[int]:
     return blocks
 
 
-def _explain(request: Traced, told: int, history: _History, opening: bool) -> Causes:
+def _explain(request: Traced, told: int, history: _History) -> Causes:
     size, prompt = request.block_size, request.input_tokens
     cached = min(prompt, told)
     blocks = _whole_blocks(request)
     reusable = (prompt - 1) // size * size
-    here = min(_known(blocks, history.per_worker.get(request.worker or 0, set())) * size, reusable)
+    here_blocks = _known(blocks, history.per_worker.get(request.worker or 0, set()))
+    here = min(here_blocks * size, reusable)
     known = _known(blocks, history.anywhere) * size
     anywhere = min(known, reusable)
     evicted = max(0, here - cached)
     elsewhere = max(0, anywhere - max(here, cached))
     new = max(0, len(blocks) * size - max(known, cached))
     partial = prompt - cached - evicted - elsewhere - new
-    return Causes(prompt, cached, new, elsewhere, evicted, partial, opening)
+    return Causes(prompt, cached, new, elsewhere, evicted, partial, opening=bool(blocks) and not here_blocks)
 
 
 def _usable(request: Traced) -> bool:
@@ -120,7 +124,6 @@ def _usable(request: Traced) -> bool:
 def _explain_start(requests: Sequence[Traced], cached: Mapping[str, int]) -> list[Causes | None]:
     history = _History()
     causes: list[Causes | None] = [None] * len(requests)
-    begun: set[int] = set()
     for index, done in _sweep(requests):
         request = requests[index]
         if not _usable(request) or request.worker is None:
@@ -129,8 +132,7 @@ def _explain_start(requests: Sequence[Traced], cached: Mapping[str, int]) -> lis
             history.add(request.worker, _whole_blocks(request))
             continue
         told = cached.get(request.request_id, request.cached_tokens)
-        causes[index] = None if told is None else _explain(request, told, history, request.worker not in begun)
-        begun.add(request.worker)
+        causes[index] = None if told is None else _explain(request, told, history)
     return causes
 
 

@@ -158,6 +158,16 @@ def bare_folder(tmp_path: Path) -> Path:
     return copy_artifacts(tmp_path / "my-aiperf-run")
 
 
+@pytest.fixture(scope="session")
+def build_sample() -> Callable[[Path], RunFolder]:
+    return build_run
+
+
 @pytest.fixture
 def plan_of() -> Callable[..., Plan]:
     return make_plan
+
+
+@pytest.fixture
+def sample_result() -> PointResult:
+    return make_result()
