@@ -15,7 +15,7 @@ A, B = 11, 22
 
 
 def traced(
-    name: str, worker: int | None, tokens: int, blocks: str, cached: int, at: float | None = None, start: int = 0
+    name: str, worker: int | None, tokens: int, blocks: str, cached: int, *, at: float | None = None, start: int = 0
 ) -> Traced:
     """A request of 4-token blocks; each letter of ``blocks`` is a block in its prefix.
 
