@@ -102,6 +102,9 @@ def _add_launch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="virtual environment with aiperf and the engines; default: $SERVING_BENCH_ENV, else PATH",
     )
     parser.add_argument("--conc", type=_positive_list, metavar="LIST", help="concurrencies instead of the plan's own")
+    parser.add_argument(
+        "--heartbeat", type=float, default=30.0, metavar="SECONDS", help="between lines while something is waited for"
+    )
     parser.set_defaults(run=_launch)
 
 
@@ -166,7 +169,9 @@ def _launch(args: argparse.Namespace, env: Environment) -> int:
     from serving_bench.launch import step
 
     bench_env = args.bench_env or (Path(env["SERVING_BENCH_ENV"]) if env.get("SERVING_BENCH_ENV") else None)
-    options = step.LaunchOptions(plan=args.plan, out=args.out, root=args.root, bench_env=bench_env, conc=args.conc)
+    options = step.LaunchOptions(
+        plan=args.plan, out=args.out, root=args.root, bench_env=bench_env, conc=args.conc, heartbeat_s=args.heartbeat
+    )
     status = step.run(options, env, sys.stdout)
     gha.set_output(env, "run-path", str(args.out))
     gha.set_output(env, "status", status.outcome.value)

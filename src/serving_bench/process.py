@@ -125,7 +125,7 @@ class Family:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=lambda: _before_exec(parent),  # noqa: PLW1509  one prctl call; launch starts no threads
+                preexec_fn=lambda: _before_exec(parent),  # noqa: PLW1509  one system call, no lock
             )
         process = psutil.Process(popen.pid)
         identity = identify(popen.pid)

@@ -216,8 +216,10 @@ def _start_run(sandbox: Sandbox, plan: Plan, bench_env: Path | None = None) -> R
     """Start launch on a plan, without waiting for it."""
     out, log = sandbox.folder / "out", sandbox.folder / "launch.log"
     write_model(sandbox.folder / "plan.json", plan)
-    arguments = (sandbox.folder / "plan.json", out, ROOT, bench_env or sandbox.bench_env)
-    argv = [sys.executable, str(FAKES / "launch.py"), *map(str, arguments)]
+    argv = [
+        sys.executable, "-m", "serving_bench", "launch", "--plan", str(sandbox.folder / "plan.json"), "--out", str(out),
+        "--root", str(ROOT), "--bench-env", str(bench_env or sandbox.bench_env), "--heartbeat", "2",
+    ]  # fmt: skip
     with log.open("wb") as sink:
         popen = subprocess.Popen(argv, env=sandbox.env(), stdout=sink, stderr=subprocess.STDOUT, text=True)
     return Run(sandbox, out, popen, log)

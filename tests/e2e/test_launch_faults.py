@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,13 +14,20 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from serving_bench.contracts import CacheState, ProcessSpec, Timeouts
+from serving_bench.contracts import CacheState, Expect, ProcessSpec, Timeouts
+from serving_bench.files import write_model
+from serving_bench.launch import ports
+from serving_bench.launch.points import Points
+from serving_bench.launch.step import LaunchOptions
+from serving_bench.launch.step import run as launch
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Plans, Run, Sandbox
 
 pytestmark = pytest.mark.e2e
 
+ROOT = Path(__file__).parents[2]
+FRONTEND = ("python3", "-m", "dynamo.frontend", "--router-mode", "kv", "--router-min-initial-workers", "2")
 MOCKER = ("python3", "-m", "dynamo.mocker", "--block-size", "16", "--speedup-ratio", "20")
 
 
@@ -116,11 +124,15 @@ def test_an_engine_that_is_never_healthy_meets_the_deadline(
     _assert_nothing_left(run)
 
 
-@pytest.mark.parametrize("variable", ["DYN_SYSTEM_PORT"])
+@pytest.mark.parametrize("name", ["DYN_SYSTEM_PORT", "--zmq-kv-events-ports", "--http-port"])
 def test_a_port_taken_before_the_start_gets_a_fresh_block(
-    start: Callable[..., Run], plans: Plans, sandbox: Sandbox, fake_bench: Path, variable: str
+    start: Callable[..., Run], plans: Plans, sandbox: Sandbox, fake_bench: Path, name: str
 ) -> None:
-    run = start(plans.fake_engine("port_thief.py", sandbox.folder / "stolen", variable, "--", *MOCKER), fake_bench)
+    plan = plans.fake_engine("port_thief.py", sandbox.folder / "stolen", name, "--", *MOCKER)
+    if name == "--http-port":
+        thief = (*plan.engine.argv[:4], "--", *FRONTEND)
+        plan = plans.small(router=ProcessSpec(kind="dynamo.frontend", argv=thief))
+    run = start(plan, fake_bench)
     assert run.end() == 0, run.output()
     starts = json.loads((run.out / "ports.json").read_text())["starts"]
     blocks = [{port for ports in entry.values() if isinstance(ports, list) for port in ports} for entry in starts]
@@ -128,7 +140,9 @@ def test_a_port_taken_before_the_start_gets_a_fresh_block(
     assert not blocks[0] & blocks[1]
     assert "Address already in use" in run.output()
     assert "attempt 2 of 3" in run.output()
-    assert "an honest start" in (run.out / "server.0.log").read_text(), "the log was appended to, not started again"
+    logs = "".join((run.out / name).read_text() for name in ("server.0.log", "server.1.log", "router.log"))
+    assert "Address already in use" in logs, "the log was appended to, not started again"
+    assert "an honest start" in logs
     events = [json.loads(line) for line in (run.out / "events.jsonl").read_text().splitlines()]
     assert [event["attempt"] for event in events if event["event"] == "port-in-use"] == [1]
     _assert_nothing_left(run)
@@ -143,6 +157,37 @@ def test_a_port_that_is_taken_every_time_is_given_up_on(
     assert run.status()["retriable"] is True
     assert len(json.loads((run.out / "ports.json").read_text())["starts"]) == 3
     _assert_nothing_left(run)
+
+
+def test_a_log_without_the_expected_line_ends_the_run_before_load(
+    start: Callable[..., Run], plans: Plans, fake_bench: Path
+) -> None:
+    run = start(plans.small(expect=Expect(router_log=("Starting HTTP", "parser_version=V2"))), fake_bench)
+    assert run.end() == 1
+    _assert_failed(run, "SB-EXPECT-MISSING", stage="starting", evidence="dynamo_llm")
+    assert "its log has no line that matches 'parser_version=V2'" in run.status()["message"]
+    assert not (run.out / "points").exists()
+    _assert_nothing_left(run)
+
+
+def test_a_bug_is_written_down_raised_and_cleaned_up_after(
+    plans: Plans, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(Points, "run", broken)
+    write_model(sandbox.folder / "plan.json", plans.small())
+    out = sandbox.folder / "out"
+    options = LaunchOptions(sandbox.folder / "plan.json", out, ROOT, sandbox.bench_env)
+    with pytest.raises(RuntimeError, match="nobody thought of this"):
+        launch(options, sandbox.env(), io.StringIO())
+    status = json.loads((out / "status.json").read_text())
+    assert (status["outcome"], status["stage"], status["code"]) == ("failed", "loading", "SB-BUG")
+    assert status["message"] == "RuntimeError: nobody thought of this"
+    left = sandbox.census(out)
+    assert (left.processes, left.listening, left.files) == ((), (), ())
+    assert [record for record in ports.records() if record.owner.pid == os.getpid()] == []
 
 
 def test_a_command_that_is_not_there(start: Callable[..., Run], plans: Plans) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from serving_bench.contracts import Plan, PointResult, RunStatus
+from serving_bench.contracts import Expect, Plan, PointResult, RunStatus
 from serving_bench.files import read_model, sha256
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Passed:
 
 @pytest.fixture(scope="module")
 def passed(module_sandbox: Sandbox, plans: Plans, start_run: Callable[[Sandbox, Plan], Run]) -> Passed:
-    run = start_run(module_sandbox, plans.small())
+    run = start_run(module_sandbox, plans.small(expect=Expect(router_log=("Starting HTTP",), server_log=("mocker",))))
     observer = Observer(run)
     observer.start()
     exit_status = run.end(timeout_s=150)

@@ -1,8 +1,8 @@
 """Takes a port of the replica that it is started as, then becomes that replica.
 
 Arguments: a file that is created by the first theft (further starts are
-honest; ``-``: none is), the environment variable that names the port, and after ``--`` the
-command to become. The port is held by a child of its own, as a stranger would
+honest; ``-``: none is), the environment variable or the flag that names the
+port, and after ``--`` the command to become. The port is held by a child of its own, as a stranger would
 hold it for as long as it lives.
 """
 
@@ -37,10 +37,10 @@ def _steals(marker: Path) -> bool:
 
 
 def main() -> None:
-    marker, variable = Path(sys.argv[1]), sys.argv[2]
+    marker, name = Path(sys.argv[1]), sys.argv[2]
     command = sys.argv[sys.argv.index("--") + 1 :]
     if _steals(marker):
-        _steal(int(os.environ[variable]))
+        _steal(int(command[command.index(name) + 1] if name.startswith("--") else os.environ[name]))
     else:
         print("an honest start", flush=True)
     os.execvp(command[0], command)

@@ -57,7 +57,7 @@ class Console:
         if self._open:
             try:
                 write()
-            except OSError:
+            except (OSError, ValueError):  # a broken pipe; a file that is closed
                 self._open = False
 
 

@@ -162,14 +162,17 @@ class _Launch:
     def stop(self) -> None:
         """Stop everything, remove what is not a result, write the last status. Works from any state."""
         begun = time.monotonic()
-        if self.recorder.status.outcome is not Outcome.RUNNING:
-            self.console.say(f"{Stage.STOPPING.value}: after {self.recorder.status.code}")
         try:
+            if self.recorder.status.outcome is not Outcome.RUNNING:
+                self.console.say(f"{Stage.STOPPING.value}: after {self.recorder.status.code}")
             if self.deployment is not None:
                 self.deployment.down()
             self.cancel.check()  # a signal during the teardown of a run that had passed
         except ServingBenchError as error:
             self.recorder.fail(error)
+        except BaseException as error:
+            self.recorder.fail(error)
+            raise
         finally:
             try:
                 if self.scratch is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,25 @@ def test_the_lease_folder_can_be_used_by_every_user(tmp_path: Path) -> None:
     ports.acquire(1, folder=tmp_path / "leases").close()
     assert (tmp_path / "leases").stat().st_mode & 0o7777 == 0o1777
     assert (tmp_path / "leases" / "lock").stat().st_mode & 0o444 == 0o444
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_two_users_share_the_folder_and_respect_each_other() -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o755)
+        mine = ports.acquire(4, folder=folder / "leases", ephemeral=HIGH, pick=_first)
+        mine.release_sockets(mine.ports)
+        if (child := os.fork()) == 0:
+            os.setuid(65_534)
+            theirs = ports.acquire(4, folder=folder / "leases", ephemeral=HIGH, pick=_first)
+            os._exit(bool(set(theirs.ports) & set(mine.ports)))  # dies with its lease
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert mine.record.exists()
+        ports.sweep(folder / "leases")
+        assert list((folder / "leases").glob("*.json")) == [mine.record]
+    finally:
+        shutil.rmtree(folder)
 
 
 def _holder(folder: Path, claims: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -121,6 +121,12 @@ def test_a_directory_with_anything_in_it_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "SB-OUT-FOLDER"
 
 
+def test_a_closed_stream_ends_nothing() -> None:
+    text = io.StringIO()
+    text.close()
+    Console(text, {}).say("one")
+
+
 def test_lines_that_nobody_reads_end_nothing() -> None:
     pipe = ClosedPipe()
     console = Console(pipe, {})
