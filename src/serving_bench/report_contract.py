@@ -191,6 +191,7 @@ class SloCheck(Contract):
 
 class Point(Contract):
     conc: int
+    """0 where a bare artifact directory names none."""
     repeat: int = 0
     validity: Validity
     requests: Requests

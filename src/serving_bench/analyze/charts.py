@@ -44,12 +44,8 @@ def _headings(rows: Iterable[tuple[Point, Bar]]) -> tuple[Bar, ...]:
         name = fmt.point_name(point)
         new = name not in seen
         seen.add(name)
-        named.append(Bar(bar.name, bar.segments, bar.end, f"conc {point.conc}" + _repeat(point) if new else ""))
+        named.append(Bar(bar.name, bar.segments, bar.end, fmt.conc(point) if new else ""))
     return tuple(named)
-
-
-def _repeat(point: Point) -> str:
-    return f", repeat {point.repeat}" if point.repeat else ""
 
 
 def anatomy(points: Sequence[Point]) -> Chart | None:
@@ -164,7 +160,7 @@ def _replicas_bar(point: Point) -> Bar:
         )
         for one in point.replicas
     )
-    return Bar(f"conc {point.conc}", parts, f"{point.imbalance:.2f}x")
+    return Bar(fmt.point_name(point), parts, f"{point.imbalance:.2f}x")
 
 
 def _replica_rows(point: Point) -> Iterable[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving_bench.analyze.arrays import Floats, Ints
+from serving_bench.analyze.bootstrap import Weights
 from serving_bench.analyze.inputs import LoadedPoint, LoadedRun
 from serving_bench.analyze.join import Joined
 from serving_bench.analyze.misses import Causes
@@ -26,6 +27,8 @@ class Evidence:
     run: LoadedRun
     point: LoadedPoint
     turns: Turns
+    weights: Weights
+    """Resamples of the rooms, the same for every interval of the point."""
     joined: Joined
     causes: Sequence[Causes | None]
     """Per request of the whole trace what became of its prompt."""

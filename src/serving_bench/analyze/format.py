@@ -41,8 +41,13 @@ def percentile(one: Distribution, name: str) -> str:
 
 
 def point_name(point: Point) -> str:
-    """As the run directory names it: ``c4``, ``c4-r1``."""
-    return f"c{point.conc}" + (f"-r{point.repeat}" if point.repeat else "")
+    """As the run directory names it: ``c4``, ``c4-r1``; ``c?`` where no concurrency is known."""
+    return f"c{point.conc or '?'}" + (f"-r{point.repeat}" if point.repeat else "")
+
+
+def conc(point: Point) -> str:
+    """In words: ``conc 4``, ``conc 4, repeat 1``."""
+    return f"conc {point.conc or '?'}" + (f", repeat {point.repeat}" if point.repeat else "")
 
 
 def cached_share(point: Point) -> float | None:

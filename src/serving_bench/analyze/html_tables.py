@@ -87,7 +87,7 @@ def reasons(run: Run) -> Markup | None:
         tag(
             "li",
             _pill(reason.level.value, f"verdict-{reason.level.value.lower()}"),
-            tag("b", f"conc {point.conc}" + (f", repeat {point.repeat}" if point.repeat else "")),
+            tag("b", fmt.conc(point)),
             tag("span", reason.message),
             tag("code", reason.code),
         )

@@ -77,7 +77,7 @@ def _run_head(run: Run) -> str:
         lines.append(
             f"❌ **The run {md.inert(run.outcome)} while {md.inert(run.stage)}:** {md.inert(run.message)}{code}\n"
         )
-        lines += [f"> {md.inert(line, 300)}  " for line in run.evidence[-8:]] + [""]
+        lines += [f"> {md.inert(line, 240)}  " for line in run.evidence[-6:]] + [""]
     lines += [f"- {md.inert(note)}" for note in run.notes[:8]] + ([""] if run.notes else [])
     return "\n".join(line for line in lines if line) + "\n"
 

@@ -9,17 +9,20 @@ from serving_bench.analyze.plain import plain
 
 # A zero-width space after @ and #: GitHub looks for mentions and references in the
 # rendered text, where an entity alone is the character again.
-_ENTITIES = {character: f"&#{ord(character)};" for character in "&<>|`*_[]~\\!$"}
+_ENTITIES = {character: f"&#{ord(character)};" for character in "&<>|`*[]~\\!$_:."}
 _ENTITIES |= {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
-_SPECIAL = re.compile("[" + re.escape("".join(_ENTITIES)) + "]")
-_LINK = re.compile(r"(?i)(?<=www)\.|:(?=\S)")
-"""What makes a link of plain text, or a picture of ``:name:``."""
+_SPECIAL = re.compile(
+    r"""[&<>|`*\[\]~\\!$@#]
+    | (?<![A-Za-z0-9])_ | _(?![A-Za-z0-9])  # an underscore inside a word is no emphasis
+    | :(?=//) | :(?=[a-z+-][\w+-]*:)     # what makes a link of an address, or a picture of a name
+    | (?<=www)\.""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def inert(value: object, longest: int = 400) -> str:
     """Text that shows as it is: no markup, mention, reference, link or table cell can come of it."""
-    escaped = _SPECIAL.sub(lambda found: _ENTITIES[found[0]], plain(value, longest))
-    return _LINK.sub(lambda found: f"&#{ord(found[0])};", escaped)
+    return _SPECIAL.sub(lambda found: _ENTITIES[found[0]], plain(value, longest))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:

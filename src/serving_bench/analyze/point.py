@@ -84,6 +84,7 @@ def _gather(run: LoadedRun, point: LoadedPoint, trace: TraceIndex, notes: stats.
         run=run,
         point=point,
         turns=assigned,
+        weights=weights,
         joined=joined,
         causes=trace.causes,
         replica=replica,
@@ -99,10 +100,14 @@ def build(run: LoadedRun, point: LoadedPoint, trace: TraceIndex) -> Point:
     """Compute and judge one point."""
     notes = stats.Notes()
     evidence = _gather(run, point, trace, notes)
-    records, weights = evidence.records, room_weights(max(1, evidence.turns.rooms))
+    if not point.conc:
+        notes.add("conc", "aiperf's files name no concurrency")
+    records = evidence.records
     judged = validity.judge(evidence)
     itl, e2e = (
-        stats.distribution(stats.Values(column, evidence.turns.room).where(records.completed), weights, notes, path)
+        stats.distribution(
+            stats.Values(column, evidence.turns.room).where(records.completed), evidence.weights, notes, path
+        )
         for column, path in ((records.itl_ms, "itl_ms"), (records.latency_ms, "e2e_ms"))
     )
     requests = _requests(evidence)

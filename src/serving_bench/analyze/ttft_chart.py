@@ -81,7 +81,7 @@ def _drawing(points: Sequence[Point], name: str, known: Sequence[Distribution]) 
     limit = _objective(points, name)
     axis = svg.ticks(_top(known, name, limit))
     places = svg.x_places(_FRAME, len(points))
-    names = [str(point.conc) + (f" r{point.repeat}" if point.repeat else "") for point in points]
+    names = [fmt.point_name(point).removeprefix("c") for point in points]
     marks = [
         svg.y_axis(_FRAME, axis, "ms"),
         *(svg.label(x, _FRAME.bottom + 18, text, "middle") for x, text in zip(places, names, strict=True)),
@@ -106,7 +106,7 @@ def _limit_line(limit: float | None, top: float) -> Markup:
 def _series(points: Sequence[Point], places: Sequence[float], turns: str, name: str, top: float) -> Markup:
     offset = (TURNS.index(turns) - 1) * _SPREAD
     marks = [
-        _Mark(x + offset, value, _interval(one, name), f"{turns} turns, conc {point.conc}: {fmt.ms(value)} ms")
+        _Mark(x + offset, value, _interval(one, name), f"{turns} turns, {fmt.conc(point)}: {fmt.ms(value)} ms")
         for point, x in zip(points, places, strict=True)
         if (value := _value(one := getattr(point.ttft_ms, turns), name)) is not None
     ]
