@@ -57,3 +57,20 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def uv_cache(tool: Callable[[str], str]) -> str:
     """The cache of the user who runs the tests, for set-ups that have another home folder."""
     return subprocess.check_output([tool("uv"), "cache", "dir"], text=True).strip()
+
+
+@pytest.fixture(scope="session")
+def marked() -> Callable[[str], list[str]]:
+    """Command lines of live processes whose environment holds a marker."""
+
+    def find(marker: str) -> list[str]:
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if marker.encode() in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_text().replace("\0", " "))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue  # ended in between, or another user's
+        return found
+
+    return find

@@ -52,18 +52,6 @@ def free_port() -> int:
         return port
 
 
-def marked(marker: str) -> list[str]:
-    """Command lines of live processes whose environment holds the marker."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker.encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_text().replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # ended in between, or another user's
-    return found
-
-
 def pins(workflow: Path) -> dict[str, str]:
     """Foreign action → the reference that the workflow pins."""
     return dict(re.findall(r"uses: (actions/[\w-]+)@(\w+)", workflow.read_text(encoding="utf-8")))
@@ -90,18 +78,17 @@ def command(act: str, sources: Path, folder: Path, env: Mapping[str, str]) -> li
     return [*line, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
 
 
-@pytest.fixture(scope="module")
-def bench_env() -> Path:
+def bench_env() -> str:
     folder = os.environ.get("SERVING_BENCH_ENV")
     assert folder, "no bench environment: run the tests with scripts/test, or set SERVING_BENCH_ENV"
-    return Path(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def rehearsal(
     sources: Path,
-    bench_env: Path,
     uv_cache: str,
+    marked: Callable[[str], list[str]],
     tool: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Rehearsal:
@@ -110,7 +97,7 @@ def rehearsal(
     job_env = {
         "PATH": path,
         "STANDINS": str(STANDINS),
-        "SERVING_BENCH_ENV": str(bench_env),
+        "SERVING_BENCH_ENV": bench_env(),
         "SERVING_BENCH_HOME": str(folder / "envs"),
         "UV_CACHE_DIR": uv_cache,
     }
@@ -191,7 +178,7 @@ def test_the_report_is_uploaded_and_agrees_with_the_records(rehearsal: Rehearsal
     assert (rehearsal.artifacts / "report/report.html").stat().st_size > 1000
 
 
-def test_nothing_is_left_running(rehearsal: Rehearsal) -> None:
+def test_nothing_is_left_running(rehearsal: Rehearsal, marked: Callable[[str], list[str]]) -> None:
     deadline = time.monotonic() + 5
     leftovers = rehearsal.leftovers
     while leftovers and time.monotonic() < deadline:
