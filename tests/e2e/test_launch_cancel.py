@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -38,6 +39,9 @@ def _assert_cancelled(run: Run, number: signal.Signals, stages: set[str], begun:
     assert (status["outcome"], status["code"], status["signal"]) == ("interrupted", "SB-INTERRUPTED", number)
     assert status["stage"] in stages
     assert status["timings_s"]["stopping"] < QUICK_S
+    events = [json.loads(line)["event"] for line in (run.out / "events.jsonl").read_text().splitlines()]
+    assert events.count("end") == 1
+    assert "after-the-end" not in events
     assert f"interrupted while {status['stage']}: cancelled by {number.name} [SB-INTERRUPTED]" in run.output()
     assert "Traceback" not in run.output()
     left = run.sandbox.census(run.out)

@@ -92,7 +92,13 @@ class Recorder:
         self._since = now
 
     def fail(self, error: BaseException) -> None:
-        """Write how the run ended, with the stage it was in; the teardown comes after it."""
+        """Write how the run ended, with the stage it was in; the teardown comes after it.
+
+        The first end is the run's end; what goes wrong in its teardown is an event.
+        """
+        if self.status.outcome is not Outcome.RUNNING:
+            self.event("after-the-end", message=f"{type(error).__name__}: {error}")
+            return
         self._account(self.status.stage)
         self._write(self.status.model_copy(update=_ending(error)))
         self.event("end", outcome=self.status.outcome.value, code=self.status.code, message=self.status.message)

@@ -30,6 +30,9 @@ from serving_bench.process import Family, identify
 
 __all__ = ["LaunchOptions", "failure_lines", "run"]
 
+_TMP = "/tmp"  # noqa: S108  the fallback; what is made in it has a random name and mode 0700
+_TMPDIR_CHARS = 20
+
 
 @dataclass(frozen=True)
 class LaunchOptions:
@@ -167,7 +170,8 @@ class _Launch:
                 self.console.say(f"{Stage.STOPPING.value}: after {self.recorder.status.code}")
             if self.deployment is not None:
                 self.deployment.down()
-            self.cancel.check()  # a signal during the teardown of a run that had passed
+            if self.recorder.status.outcome is Outcome.RUNNING:
+                self.cancel.check()  # a signal in the teardown of a run that had passed so far
         except ServingBenchError as error:
             self.recorder.fail(error)
         except BaseException as error:
@@ -182,8 +186,13 @@ class _Launch:
 
 
 def _make_scratch(env: Mapping[str, str]) -> Path:
-    """A private folder with a short path: aiperf and ZMQ put sockets below it, whose paths are limited to 107 bytes."""
-    return Path(tempfile.mkdtemp(prefix="serving-bench-", dir=env.get("TMPDIR")))
+    """A private folder with a short path.
+
+    aiperf puts Unix sockets up to 85 characters below it, and the path of a
+    socket may have 107 bytes: a longer TMPDIR than ``_TMPDIR_CHARS`` is not used.
+    """
+    wanted = env.get("TMPDIR") or _TMP
+    return Path(tempfile.mkdtemp(prefix="serving-bench-", dir=wanted if len(wanted) <= _TMPDIR_CHARS else _TMP))
 
 
 def _folders(root: Path, out: Path, scratch: Path, env: Mapping[str, str]) -> Folders:

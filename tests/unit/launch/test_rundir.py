@@ -76,6 +76,20 @@ def test_a_failure_keeps_the_stage_it_came_in_and_is_not_passed_over(tmp_path: P
     assert failure_lines(final) == ["failed while loading: it fell over [SB-X]", "  first", "  last"]
 
 
+def test_the_first_end_is_the_end(tmp_path: Path) -> None:
+    clock = Clock()
+    recorder, _ = _recorder(tmp_path, clock)
+    recorder.fail(SystemUnderTestError("it fell over", code="SB-X"))
+    clock.now += 5.0
+    recorder.fail(InterruptedRunError("cancelled by SIGTERM", signal_number=15))
+    recorder.finish(stopping_s=5.0)
+    status = _status(tmp_path)
+    assert (status.outcome, status.code, status.signal) == ("failed", "SB-X", None)
+    assert status.timings_s == {"planned": 0.0, "stopping": 5.0}
+    events = [json.loads(line)["event"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert events == ["end", "after-the-end"]
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
