@@ -16,6 +16,8 @@ LAYERS = (
     {"__init__", "errors"},
     {"gha", "process", "files"},
     {"contracts", "report_contract"},
+    {"engines"},
+    {"routers"},
     {"config", "datasets"},
     {"clients"},
     {"render", "launch", "analyze"},

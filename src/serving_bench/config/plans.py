@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from serving_bench.config import registry
 from serving_bench.config.models import ClusterYaml, DatasetYaml, LengthYaml, ModelYaml
 from serving_bench.config.rules import Command, Subject
 from serving_bench.contracts import (
@@ -24,6 +23,8 @@ from serving_bench.contracts import (
     comparability_hash,
     workload_hash,
 )
+from serving_bench.engines.base import Engine
+from serving_bench.routers import NO_ROUTER
 
 
 def build_plans(name: str, subject: Subject, source: str) -> tuple[Plan, ...]:
@@ -45,7 +46,7 @@ def _plan(name: str, subject: Subject, source: str, cluster_name: str) -> Plan:
         cluster=cluster,
         model=model,
         framework=_engine(subject).framework,
-        router_profile=router.profile if router else "none",
+        router_profile=router.profile if router else NO_ROUTER,
         engine=_process(_engine(subject).kind, subject.serve, config.env, config.image),
         router=_router(subject),
         gpus=subject.gpus,
@@ -63,7 +64,7 @@ def _plan(name: str, subject: Subject, source: str, cluster_name: str) -> Plan:
     )
 
 
-def _engine(subject: Subject) -> registry.Engine:
+def _engine(subject: Subject) -> Engine:
     if subject.engine is None:  # the rules have refused the config before
         raise ValueError("a plan needs a known engine")
     return subject.engine

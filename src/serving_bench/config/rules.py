@@ -8,13 +8,18 @@ values in messages come from the registry and the loaded files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from serving_bench.config import registry, words
+from serving_bench.config import words
 from serving_bench.config.models import ClusterYaml, DatasetYaml, ScenarioYaml, ServingYaml
+from serving_bench.config.owned import OWNED_ENV
 from serving_bench.config.strictyaml import Document, Key, shorten
+from serving_bench.engines import ENGINES, find_engine
+from serving_bench.engines.base import Engine, flag_name, flag_values
 from serving_bench.errors import Problem
+from serving_bench.routers import NO_ROUTER, ROUTERS, find_router
+from serving_bench.routers.base import Router
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,8 @@ class Command:
     """A command line split into words, with the registry entry that its first words name."""
 
     words: tuple[str, ...]
-    engine: registry.Engine | None = None
-    router: registry.Router | None = None
+    engine: Engine | None = None
+    router: Router | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Subject:
     router: Command | None
 
     @property
-    def engine(self) -> registry.Engine | None:
+    def engine(self) -> Engine | None:
         return self.serve.engine if self.serve else None
 
     @property
@@ -78,31 +83,46 @@ def _command(document: Document, key: Key, text: str) -> Command | None:
     except words.WordError as error:
         document.problems.append(document.problem(key, str(error), "SB-COMMAND"))
         return None
-    return Command(split, registry.find_engine(split), registry.find_router(split))
+    return Command(split, find_engine(split), find_router(split))
 
 
 def _names(known: Iterable[str]) -> str:
     return ", ".join(sorted(known)) or "none"
 
 
+def _first_words(entries: Sequence[Engine | Router]) -> str:
+    return ", ".join(repr(" ".join(entry.words)) for entry in entries)
+
+
 def engine_known(s: Subject) -> Iterator[Problem]:
     if s.serve and s.serve.engine is None:
         found = shorten(" ".join(s.serve.words[:3]))
-        allowed = registry.shown(registry.ENGINES)
+        allowed = _first_words(ENGINES)
         yield s.problem(("serve",), f"unknown engine {found}, allowed first words: {allowed}", "SB-ENGINE-UNKNOWN")
 
 
 def router_known(s: Subject) -> Iterator[Problem]:
     if s.router and s.router.router is None:
         found = shorten(" ".join(s.router.words[:3]))
-        allowed = registry.shown(registry.ROUTERS)
+        allowed = _first_words(ROUTERS)
         yield s.problem(("router", "serve"), f"unknown router {found}, allowed: {allowed}", "SB-ROUTER-UNKNOWN")
 
 
-def router_present(s: Subject) -> Iterator[Problem]:
-    if s.engine and s.engine.dynamo and s.config.router is None:
-        message = f"{s.engine.kind} is reached through a Dynamo router: add the key router with a serve command"
-        yield s.problem((), message, "SB-ROUTER-MISSING")
+def router_fits(s: Subject) -> Iterator[Problem]:
+    """The engine stands behind a router that it knows, or behind none."""
+    if s.engine is None or (s.router and s.router.router is None):
+        return
+    profile = s.router.router.profile if s.router and s.router.router else NO_ROUTER
+    if s.config.router is not None and s.router is None:
+        return  # its command could not be split
+    if profile not in s.engine.routers:
+        allowed = ", ".join(router.kind for router in ROUTERS if router.profile in s.engine.routers)
+        if NO_ROUTER in s.engine.routers:
+            allowed += ", or none"
+        found = s.router.router.kind if s.router and s.router.router else NO_ROUTER
+        key: Key = ("router", "serve") if s.router else ()
+        message = f"{s.engine.kind} is reached through the router {allowed}, found {found}"
+        yield s.problem(key, message, "SB-ROUTER-MISSING" if found == NO_ROUTER else "SB-ROUTER-ENGINE")
 
 
 def references_exist(s: Subject) -> Iterator[Problem]:
@@ -144,9 +164,27 @@ def clusters_distinct(s: Subject) -> Iterator[Problem]:
 
 
 def replicas_supported(s: Subject) -> Iterator[Problem]:
-    if s.config.replicas > 1 and s.engine and not s.engine.replicas:
-        message = f"{s.engine.kind} runs one replica, found {s.config.replicas}"
+    if s.config.replicas == 1 or s.engine is None or s.serve is None:
+        return
+    if not s.engine.replicas:
+        behind = f" behind {s.router.router.kind}" if s.router and s.router.router else ""
+        message = f"{s.engine.kind} runs one replica{behind}, found {s.config.replicas}"
         yield s.problem(("replicas",), message, "SB-REPLICAS-ENGINE")
+    for flag in s.engine.kv_event_flags:
+        if flag_values(s.serve.words, (flag,)):
+            message = f"{flag} would be the same for {s.config.replicas} replicas: leave it out, the launcher sets it"
+            yield s.problem(("serve",), message, "SB-REPLICAS-EVENTS")
+
+
+def parallel_is_gpus(s: Subject) -> Iterator[Problem]:
+    """A deployment on GPUs uses as many as its command line asks for."""
+    if s.engine is None or s.serve is None or not s.engine.needs_gpu or s.gpus == 0:
+        return
+    asked = s.engine.gpus(s.serve.words)
+    if asked is not None and asked != s.gpus:
+        key: Key = ("gpus",) if s.config.gpus is not None else ("serve",)
+        message = f"the command asks for {asked} GPUs (TP x PP x DP), gpus is {s.gpus}"
+        yield s.problem(key, message, "SB-GPUS-PARALLEL")
 
 
 def gpus_fit(s: Subject) -> Iterator[Problem]:
@@ -167,7 +205,7 @@ def features_present(s: Subject) -> Iterator[Problem]:
         cluster = s.catalog.clusters.get(name)
         for feature in sorted(feature for feature, used in wanted.items() if used):
             if cluster is not None and feature not in cluster.features:
-                message = f"cluster {name} does not list the feature {feature}; it lists: {_names(cluster.features)}"
+                message = f"cluster {name} does not list the feature {feature}, it lists: {_names(cluster.features)}"
                 yield s.problem((feature,), message, "SB-CLUSTER-FEATURE")
 
 
@@ -199,16 +237,21 @@ def owned_names(s: Subject) -> Iterator[Problem]:
     environments = {("env",): s.config.env, ("router", "env"): s.config.router.env if s.config.router else {}}
     for key, env in environments.items():
         for name in env:
-            if name in registry.OWNED_ENV:
+            if name in OWNED_ENV:
                 yield s.problem((*key, name), "this variable is set by the launcher itself", "SB-OWNED-ENV")
     if s.serve and s.serve.engine:
-        yield from _owned_flags(s, ("serve",), s.serve.words, s.serve.engine.owned_flags)
+        engine = s.serve.engine
+        yield from _owned_flags(s, ("serve",), s.serve.words, engine.owned_flags)
+        after = s.serve.words[len(engine.words) :]
+        if engine.names_model and after and not after[0].startswith("-"):
+            message = f"found {shorten(after[0])}: the model comes from the key model, leave it out of the command"
+            yield s.problem(("serve",), message, "SB-OWNED-FLAG")
     if s.router and s.router.router:
         yield from _owned_flags(s, ("router", "serve"), s.router.words, s.router.router.owned_flags)
 
 
 def _owned_flags(s: Subject, key: Key, argv: Iterable[str], owned: Iterable[str]) -> Iterator[Problem]:
-    for flag in sorted({word.split("=", 1)[0] for word in argv} & set(owned)):
+    for flag in sorted({flag_name(word) for word in argv} & set(owned)):
         yield s.problem(key, f"{flag} is set by the launcher itself: leave it out", "SB-OWNED-FLAG")
 
 
@@ -225,12 +268,13 @@ def patterns_compile(s: Subject) -> Iterator[Problem]:
 RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     engine_known,
     router_known,
-    router_present,
+    router_fits,
     references_exist,
     model_is_one,
     conc_distinct,
     clusters_distinct,
     replicas_supported,
+    parallel_is_gpus,
     gpus_fit,
     features_present,
     image_pinned,

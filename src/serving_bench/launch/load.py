@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from serving_bench.contracts import LoadSpec, Plan, WarmupSpec
-from serving_bench.launch.engines.base import ModelSource
+from serving_bench.engines.base import ModelSource
 from serving_bench.launch.topology import Folders
 
 _SESSION_HEADERS = {"dynamo": "x-dynamo-session-id"}

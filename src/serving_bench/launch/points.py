@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from serving_bench.contracts import Outcome, Plan, PointResult
+from serving_bench.engines.base import ModelSource
 from serving_bench.errors import InterruptedRunError, ServingBenchError
 from serving_bench.files import dump_json, read_json, write_atomic, write_model
 from serving_bench.launch import client, results
 from serving_bench.launch.deployment import Deployment
-from serving_bench.launch.engines.base import ModelSource
 from serving_bench.launch.environ import masked_argv
 from serving_bench.launch.load import client_argv
 from serving_bench.launch.scrape import scrape

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving_bench.contracts import Plan, ProcessSpec
+from serving_bench.engines.base import LaunchableEngine, ModelSource, ReplicaPorts, flag_values
 from serving_bench.errors import InputError, SystemUnderTestError
-from serving_bench.launch.engines import engine_of
-from serving_bench.launch.engines.base import ModelSource, ReplicaPorts
+from serving_bench.launch.engine import engine_of
 
 LOOPBACK = "127.0.0.1"
 ROUTER = "router"
@@ -201,7 +201,7 @@ def _replica(plan: Plan, share: _Share, folders: Folders, namespace: str) -> Man
         env["CUDA_VISIBLE_DEVICES"] = ",".join(share.gpus)
     return ManagedProcess(
         name=f"replica.{share.index}",
-        argv=(*plan.engine.argv, *engine.arguments(model_source(plan, folders.root), own)),
+        argv=(*plan.engine.argv, *engine.arguments(model_source(plan, folders.root)), *_events(plan, engine, own)),
         env=env,
         log=folders.out / f"server.{share.index}.log",
         ports=own.ports(stride_of(plan)),
@@ -209,6 +209,12 @@ def _replica(plan: Plan, share: _Share, folders: Folders, namespace: str) -> Man
         index=share.index,
         gpus=share.gpus,
     )
+
+
+def _events(plan: Plan, engine: LaunchableEngine, ports: ReplicaPorts) -> tuple[str, ...]:
+    """Flags that place a replica's KV events; a single replica may have the config's own."""
+    own = flag_values(plan.engine.argv, engine.kv_event_flags)
+    return () if own else engine.event_arguments(ports)
 
 
 def _router(spec: ProcessSpec, port: int, folders: Folders, namespace: str) -> ManagedProcess:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from serving_bench.config import registry
 from serving_bench.config.loader import config_paths, load
 from serving_bench.contracts import Plan
 from serving_bench.errors import ConfigError, InputError, Problem
@@ -67,7 +66,7 @@ def edited(old: str, new: str) -> str:
         (edited("0.31.0@sha256", "latest@sha256"), "2:8 image SB-IMAGE-TAG"),
         (edited(f":0.31.0@sha256:{'b' * 64}", ""), "2:8 image SB-IMAGE-TAG"),
         (edited("VLLM_LOGGING_LEVEL: INFO", 'DYN_SYSTEM_PORT: "1"'), "7:24 env.DYN_SYSTEM_PORT SB-OWNED-ENV"),
-        (edited("--tensor-parallel-size 4", "--kv-events-config {}"), "4:8 serve SB-OWNED-FLAG"),
+        (edited("--tensor-parallel-size 4", "--model x"), "4:8 serve SB-OWNED-FLAG"),
         (edited("--router-mode kv", "--http-port=1"), "9:10 router.serve SB-OWNED-FLAG"),
         (edited("slo:", "expect: {router-log: ['(']}\nslo:"), "14:23 expect.router-log[0] SB-PATTERN"),
         (edited("replicas: 2", "replicsa: 2"), "6:1 replicsa SB-KEY-UNKNOWN"),
@@ -104,11 +103,69 @@ def test_a_tag_without_a_digest_is_a_warning(make_configs: Make) -> None:
     assert len(loaded.plans) == 1
 
 
-def test_the_single_replica_rule_reads_the_registry(make_configs: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = registry.Engine("one.engine", "one", ("one-engine",), dynamo=True, replicas=False, needs_gpu=True)
-    monkeypatch.setattr(registry, "ENGINES", (*registry.ENGINES, alone))
-    found = errors_in(make_configs(edited("python3 -m dynamo.vllm", "one-engine")))
-    assert found == ["configs/serving/x.yaml:6:11 replicas SB-REPLICAS-ENGINE"]
+SERVE = "serve: python3 -m dynamo.vllm --tensor-parallel-size 4"
+ROUTER = "router:\n  serve: python3 -m dynamo.frontend --router-mode kv\n"
+
+
+def served(command: str, *, router: str | None = ROUTER) -> str:
+    """The config with another engine command, and another router part or none."""
+    return edited(SERVE, f"serve: {command}").replace(ROUTER, router or "")
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "framework", "profile"),
+    [
+        (served("python3.12 -m dynamo.vllm -tp 4"), "dynamo.vllm", "vllm", "dynamo"),
+        (served("vllm serve -tp=4", router=None), "vllm", "vllm", "none"),
+        (served("vllm serve -tp 4", router="router: {serve: sglang-router}\n"), "vllm", "vllm", "sglang-router"),
+        (served("/opt/venv/bin/python -m sglang.launch_server --tp 4", router=None), "sglang", "sglang", "none"),
+        (served("python3 -m dynamo.sglang --tp-size=2 --pp 2").replace("replicas: 2", "replicas: 1"),
+         "dynamo.sglang", "sglang", "dynamo"),
+        (served("python3 -m dynamo.trtllm").replace("replicas: 2", "replicas: 1"), "dynamo.trtllm", "trtllm", "dynamo"),
+        (served("python3 -m dynamo.mocker --block-size 16"), "dynamo.mocker", "mocker", "dynamo"),
+    ],
+)  # fmt: skip
+def test_every_engine_is_known_by_its_first_words(
+    make_configs: Make, config: str, kind: str, framework: str, profile: str
+) -> None:
+    plan = only_plan(make_configs(config))
+    assert (plan.engine.kind, plan.framework, plan.router_profile) == (kind, framework, profile)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (served("python3 -m dynamo.sglang --tp 4"), "6:11 replicas SB-REPLICAS-ENGINE"),
+        (served("python3 -m dynamo.trtllm --tensor-parallel-size 4"), "6:11 replicas SB-REPLICAS-ENGINE"),
+        (served("python3 -m dynamo.vllm -tp 4 --kv-events-config '{}'"), "4:8 serve SB-REPLICAS-EVENTS"),
+        (served("python3 -m dynamo.mocker --zmq-kv-events-ports 1"), "4:8 serve SB-REPLICAS-EVENTS"),
+        (served("vllm serve -tp 4"), "9:10 router.serve SB-ROUTER-ENGINE"),
+        (served("python3 -m dynamo.vllm -tp 4", router="router: {serve: sglang-router}\n"),
+         "8:17 router.serve SB-ROUTER-ENGINE"),
+        (served("vllm serve org/model -tp 4", router=None), "4:8 serve SB-OWNED-FLAG"),
+        (served("vllm serve --port 1 -tp 4", router=None), "4:8 serve SB-OWNED-FLAG"),
+        (served("python3 -m dynamo.vllm -tp 4 --served_model_name x"), "4:8 serve SB-OWNED-FLAG"),
+        (served("python3 -m dynamo.vllm -tp 2"), "5:7 gpus SB-GPUS-PARALLEL"),
+        (served("python3 -m dynamo.vllm"), "5:7 gpus SB-GPUS-PARALLEL"),
+        (served("python3 -m dynamo.vllm -tp 2 -pp=2 --data_parallel_size 2"), "5:7 gpus SB-GPUS-PARALLEL"),
+        (served("python3 -m dynamo.vllm -tp 4").replace("gpus: 4\n", ""), "4:8 serve SB-GPUS-PARALLEL"),
+    ],
+)  # fmt: skip
+def test_what_an_engine_can_do_comes_from_its_class(make_configs: Make, config: str, expected: str) -> None:
+    assert errors_in(make_configs(config)) == [f"configs/serving/x.yaml:{expected}"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        served("python3 -m dynamo.vllm --kv-events-config '{}' -tp 4").replace("replicas: 2", "replicas: 1"),
+        served("python3 -m dynamo.vllm --config engine.yaml"),
+        served("python3 -m dynamo.sglang --tp 4 --dp 4 --enable-dp-attention").replace("replicas: 2", "replicas: 1"),
+        served("vllm serve", router=None).replace("gpus: 4", "gpus: 0"),
+    ],
+)
+def test_what_cannot_be_told_or_is_alone_is_no_fault(make_configs: Make, config: str) -> None:
+    assert len(load(make_configs(config)).plans) == 1
 
 
 @pytest.mark.parametrize(

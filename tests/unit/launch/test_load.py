@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from serving_bench.contracts import LoadSpec, Plan, WarmupSpec
-from serving_bench.launch.engines.base import ModelSource
+from serving_bench.engines.base import ModelSource
 from serving_bench.launch.load import client_argv, client_env, load_flags, warmup_flags
 from serving_bench.launch.topology import Folders
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from serving_bench.contracts import ModelSpec, Plan, ProcessSpec
+from serving_bench.engines.base import ModelSource, ReplicaPorts
 from serving_bench.errors import InputError, SystemUnderTestError
-from serving_bench.launch.engines.base import ModelSource, ReplicaPorts
 from serving_bench.launch.topology import (
     Folders,
     block_size,
