@@ -47,6 +47,30 @@ class CacheState(StrEnum):
     CARRY = "carry"
 
 
+class Mode(StrEnum):
+    """What a run of a plan measures: load points, accuracy points (``Plan.evals``), or both."""
+
+    PERFORMANCE = "performance"
+    EVALS = "evals"
+    BOTH = "both"
+
+
+ACCURACY_BENCHMARKS = (
+    "mmlu",
+    "mmlu_pro",
+    "aime",
+    "hellaswag",
+    "bigbench",
+    "aime24",
+    "aime25",
+    "math_500",
+    "gsm8k",
+    "gpqa_diamond",
+    "lcb_codegeneration",
+)
+"""What aiperf 0.13 takes for ``--accuracy-benchmark``. Its help shows some with hyphens, which it then refuses."""
+
+
 class ClusterSpec(Contract):
     """Where the plan runs, resolved from ``configs/clusters.yaml``."""
 
@@ -189,6 +213,11 @@ class Plan(Contract):
     slo: Slo = Slo()
     expect: Expect = Expect()
     timeouts: Timeouts = Timeouts()
+    evals: tuple[str, ...] = ()
+    """Accuracy benchmarks of the config, each a point where ``mode`` asks for them."""
+    mode: Mode = Mode.PERFORMANCE
+    overrides: dict[str, str] = Field(default_factory=dict)
+    """What was not taken from the file: key path → value, from the command line or a sweep label."""
     comparability: str
     """Hash over what must be equal for two runs to be compared."""
     workload: str
