@@ -91,7 +91,10 @@ class InterruptedRunError(ServingBenchError):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong in one place of one file; line and column count from 1."""
+    """One thing wrong in one place; line and column count from 1.
+
+    Line 0: ``path`` is no file but what stands in its place, such as a flag of the command line.
+    """
 
     path: str
     line: int
@@ -103,8 +106,9 @@ class Problem:
 
     def text(self) -> str:
         """The problem in the form that compilers and editors know."""
-        where = f"{self.path}:{self.line}:{self.column}: " + (f"{self.key}: " if self.key else "")
-        return f"{where}{self.message} [{self.code}]"
+        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        key = f"{self.key}: " if self.key else ""
+        return f"{place}: {key}{self.message} [{self.code}]"
 
 
 class ConfigError(ServingBenchError):

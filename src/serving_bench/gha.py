@@ -41,6 +41,8 @@ def problem_annotation(problem: Problem) -> str:
     """A config problem as an annotation at its line of its file."""
     message = f"{problem.key}: {problem.message}" if problem.key else problem.message
     level = "error" if problem.severity == "error" else "warning"
+    if not problem.line:
+        return annotation(level, f"{problem.path}: {message}", title=problem.code)
     return annotation(level, message, file=problem.path, line=problem.line, col=problem.column, title=problem.code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +12,20 @@ from pydantic import BaseModel
 
 from serving_bench.config import catalog, rules, strictyaml
 from serving_bench.config.models import ClustersYaml, DatasetsYaml, ScenariosYaml, ServingYaml
+from serving_bench.config.overrides import Overrides
 from serving_bench.config.plans import build_plans
+from serving_bench.config.reader import SERVING, Reader
 from serving_bench.config.structure import validate
 from serving_bench.contracts import Plan
 from serving_bench.errors import ConfigError, InputError, Problem
-from serving_bench.files import read_bytes
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 CLUSTERS = "clusters.yaml"
 SCENARIOS = "scenarios.yaml"
 DATASETS = "datasets.lock.yaml"
-SERVING = "serving"
+_NO_OVERRIDES = Overrides()
+_GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -35,22 +38,10 @@ class Loaded:
 
 @dataclass
 class _Load:
-    config_dir: Path
-    root: Path
-    problems: list[Problem] = field(default_factory=list)
-
-    def shown(self, path: Path) -> str:
-        """The path as problems show it: relative to the repository root where it is below it."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
-
-    def document(self, path: Path) -> strictyaml.Document:
-        try:
-            data = read_bytes(path)
-        except InputError as error:
-            reason = error.message.partition(": ")[2]
-            problem = Problem(self.shown(path), 1, 1, "", reason, error.code)
-            return strictyaml.Document(self.shown(path), problems=[problem])
-        return strictyaml.parse(self.shown(path), data)
+    reader: Reader
+    overrides: Overrides
+    problems: set[Problem] = field(default_factory=set)
+    """A set: what is wrong with a file that several configs extend is said once."""
 
     def file(
         self,
@@ -58,11 +49,11 @@ class _Load:
         kind: type[ModelT],
         check: Callable[[strictyaml.Document, ModelT], Iterator[Problem]],
     ) -> ModelT | None:
-        document = self.document(self.config_dir / name)
+        document = self.reader.document(self.reader.config_dir / name)
         model = validate(document, kind)
         if model is not None:
             document.problems += check(document, model)
-        self.problems += document.problems
+        self.problems |= set(document.problems)
         return model
 
     def catalog(self) -> rules.Catalog | None:
@@ -75,22 +66,22 @@ class _Load:
         return rules.Catalog(clusters.clusters, scenarios.scenarios, datasets.datasets)
 
     def config(self, path: Path, known: rules.Catalog | None) -> tuple[Plan, ...]:
-        document = self.document(path)
+        document = self.reader.config(path, self.overrides)
         config = validate(document, ServingYaml)
         plans: tuple[Plan, ...] = ()
         if config is not None and known is not None:
             subject = rules.subject(document, config, known)
             document.problems += rules.check(subject)
             if not any(problem.severity == "error" for problem in document.problems):
-                plans = build_plans(path.stem, subject, document.path)
-        self.problems += document.problems
+                plans = build_plans(path.stem, subject, document.path, self.overrides.recorded())
+        self.problems |= set(document.problems)
         return plans
 
 
 def config_paths(config_dir: Path, names: Sequence[str]) -> list[Path]:
     """Files of the configs named, or of all; ``InputError`` (SB-CONFIG-UNKNOWN, SB-CONFIG-NONE).
 
-    A name is a config's name (the file's stem) or the path of its file.
+    A name is a config's name (the file's stem), a pattern such as ``gemma4-*``, or the path of a file.
     """
     folder = config_dir / SERVING
     known = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
@@ -102,28 +93,28 @@ def config_paths(config_dir: Path, names: Sequence[str]) -> list[Path]:
         )
     if not names:
         return list(known.values())
-    return [_named(name, known) for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(path for name in names for path in _named(name, known)))
 
 
-def _named(name: str, known: dict[str, Path]) -> Path:
+def _named(name: str, known: dict[str, Path]) -> list[Path]:
     if name in known:
-        return known[name]
+        return [known[name]]
+    if found := [known[stem] for stem in fnmatch.filter(known, name)] if _GLOB & set(name) else []:
+        return found
     if name.endswith((".yaml", ".yml")):
-        return Path(name)
+        return [Path(name).absolute()]
     raise InputError(
         f"unknown config {strictyaml.shorten(name)}, known: {', '.join(known)}",
         code="SB-CONFIG-UNKNOWN",
-        hint="a config's name is its file's name without .yaml",
+        hint="a config's name is its file's name without .yaml; patterns such as gemma4-* are allowed",
     )
 
 
-def load(config_dir: Path, names: Iterable[str] = ()) -> Loaded:
+def load(config_dir: Path, names: Iterable[str] = (), overrides: Overrides = _NO_OVERRIDES) -> Loaded:
     """Plans of the named configs (all if none is named); ``ConfigError`` with every problem found."""
-    run = _Load(config_dir, config_dir.resolve().parent)
-    run.config_dir = config_dir.resolve()
+    run = _Load(Reader(config_dir.resolve()), overrides)
     known = run.catalog()
-    paths = [path if path.is_absolute() else path.absolute() for path in config_paths(run.config_dir, list(names))]
-    plans = [plan for path in paths for plan in run.config(path, known)]
+    plans = [plan for path in config_paths(run.reader.config_dir, list(names)) for plan in run.config(path, known)]
     if any(problem.severity == "error" for problem in run.problems):
         raise ConfigError(run.problems)
-    return Loaded(tuple(plans), tuple(run.problems))
+    return Loaded(tuple(plans), tuple(sorted(run.problems)))

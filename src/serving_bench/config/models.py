@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 
 def _hyphens(name: str) -> str:
@@ -80,9 +80,30 @@ class TimeoutsYaml(Yaml):
     stop_s: Seconds = 60
 
 
+class RangeYaml(Yaml):
+    """Concurrencies ``from`` … ``to``, both included where a step reaches them."""
+
+    from_: Annotated[Positive, Field(alias="from")]
+    to: Positive
+    step: Positive | Annotated[str, Field(pattern=r"^x[2-9][0-9]*$|^x1[0-9]+$")] = "x2"
+    """Added, or with a leading ``x`` multiplied."""
+
+
+def _list_or_range(value: Any) -> str | None:
+    return "list" if isinstance(value, list) else "range" if isinstance(value, dict | RangeYaml) else None
+
+
+ConcYaml = Annotated[
+    Annotated[list[Positive], Field(min_length=1, max_length=1000), Tag("list")] | Annotated[RangeYaml, Tag("range")],
+    Discriminator(_list_or_range),
+]
+
+
 class ServingYaml(Yaml):
     """A file under ``configs/serving/``; its stem is the config's name."""
 
+    extends: Name | None = None
+    """Another config, whose keys hold where this file does not set them."""
     description: Annotated[str, Field(max_length=500)] = ""
     image: NonEmpty | None = None
     model: ModelYaml
@@ -94,12 +115,16 @@ class ServingYaml(Yaml):
     router: RouterYaml | None = None
     storage: dict[Name, NonEmpty] = {}
     scenario: Name
-    conc: Annotated[list[Positive], Field(min_length=1, max_length=1000)]
+    conc: ConcYaml
+    duration_s: Seconds | None = None
+    """Length of the measured phase instead of the scenario's."""
     cluster: Annotated[list[Name], Field(min_length=1, max_length=100), BeforeValidator(_one_or_many)]
     slo: SloYaml = SloYaml()
     expect: ExpectYaml = ExpectYaml()
     cache: Literal["fresh", "warm", "carry"] = "fresh"
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    evals: list[Name] = []
+    """Accuracy benchmarks of aiperf that sweeps with evaluations run."""
     timeouts: TimeoutsYaml = TimeoutsYaml()
 
 

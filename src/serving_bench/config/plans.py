@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from serving_bench.config.conc import concurrencies
 from serving_bench.config.models import ClusterYaml, DatasetYaml, LengthYaml, ModelYaml
 from serving_bench.config.rules import Command, Subject
 from serving_bench.contracts import (
@@ -27,12 +28,12 @@ from serving_bench.engines.base import Engine
 from serving_bench.routers import NO_ROUTER
 
 
-def build_plans(name: str, subject: Subject, source: str) -> tuple[Plan, ...]:
-    """One plan per cluster of the config."""
-    return tuple(_plan(name, subject, source, cluster) for cluster in subject.config.cluster)
+def build_plans(name: str, subject: Subject, source: str, overrides: dict[str, str]) -> tuple[Plan, ...]:
+    """One plan per cluster of the config; ``overrides`` is what the command line had set, for the record."""
+    return tuple(_plan(name, subject, source, cluster, overrides) for cluster in subject.config.cluster)
 
 
-def _plan(name: str, subject: Subject, source: str, cluster_name: str) -> Plan:
+def _plan(name: str, subject: Subject, source: str, cluster_name: str, overrides: dict[str, str]) -> Plan:
     config = subject.config
     cluster = _cluster(cluster_name, subject.catalog.clusters[cluster_name])
     scenario = _scenario(config.scenario, subject)
@@ -53,8 +54,10 @@ def _plan(name: str, subject: Subject, source: str, cluster_name: str) -> Plan:
         replicas=config.replicas,
         storage=dict(config.storage),
         scenario=scenario,
-        conc=tuple(config.conc),
+        conc=concurrencies(config.conc),
         repeats=config.repeats,
+        evals=tuple(config.evals),
+        overrides=overrides,
         cache=CacheState(config.cache),
         slo=Slo(**dict(config.slo)),
         expect=Expect(router_log=tuple(config.expect.router_log), server_log=tuple(config.expect.server_log)),
@@ -111,13 +114,18 @@ def _scenario(name: str, subject: Subject) -> ScenarioSpec:
         streaming=scenario.streaming,
         sampling=scenario.sampling,
         warmup=WarmupSpec(**_length(scenario.warmup)),
-        load=LoadSpec(**_length(scenario.load)),
+        load=_load(scenario.load, subject.config.duration_s),
         seed=scenario.seed,
         request_timeout_s=scenario.request_timeout_s,
         error_rate_limit=scenario.error_rate_limit,
         max_imbalance=scenario.max_imbalance,
         unique_prompts=scenario.unique_prompts,
     )
+
+
+def _load(load: LengthYaml, duration_s: float | None) -> LoadSpec:
+    """The scenario's load; a duration of the config's own takes its place."""
+    return LoadSpec(**_length(load)) if duration_s is None else LoadSpec(duration_s=duration_s)
 
 
 def _length(length: LengthYaml | None) -> dict[str, int | float | None]:

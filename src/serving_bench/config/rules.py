@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from serving_bench.config import words
+from serving_bench.config.conc import MAX_POINTS, concurrencies
 from serving_bench.config.models import ClusterYaml, DatasetYaml, ScenarioYaml, ServingYaml
 from serving_bench.config.owned import OWNED_ENV
 from serving_bench.config.strictyaml import Document, Key, shorten
@@ -150,11 +151,27 @@ def model_is_one(s: Subject) -> Iterator[Problem]:
 
 
 def conc_distinct(s: Subject) -> Iterator[Problem]:
+    if not isinstance(s.config.conc, list):
+        return
     seen: set[int] = set()
     for index, conc in enumerate(s.config.conc):
         if conc in seen:
             yield s.problem(("conc", index), f"concurrency {conc} stands twice", "SB-CONC-REPEATED")
         seen.add(conc)
+
+
+def conc_range(s: Subject) -> Iterator[Problem]:
+    count = len(concurrencies(s.config.conc))
+    if count == 0:
+        yield s.problem(("conc",), "the range is empty: from is greater than to", "SB-CONC-RANGE")
+    elif count > MAX_POINTS:
+        yield s.problem(("conc",), f"the range has more than {MAX_POINTS} concurrencies", "SB-CONC-RANGE")
+
+
+def evals_distinct(s: Subject) -> Iterator[Problem]:
+    for index, name in enumerate(s.config.evals):
+        if name in s.config.evals[:index]:
+            yield s.problem(("evals", index), f"benchmark {shorten(name)} stands twice", "SB-EVALS-REPEATED")
 
 
 def clusters_distinct(s: Subject) -> Iterator[Problem]:
@@ -272,7 +289,9 @@ RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     references_exist,
     model_is_one,
     conc_distinct,
+    conc_range,
     clusters_distinct,
+    evals_distinct,
     replicas_supported,
     parallel_is_gpus,
     gpus_fit,

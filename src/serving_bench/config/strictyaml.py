@@ -24,7 +24,8 @@ MAX_DEPTH = 32
 MAX_NODES = 50_000
 
 Key = tuple[str | int, ...]
-Place = tuple[int, int]
+Place = tuple[str, int, int]
+"""Path of the file, line and column, both from 1; line 0 for what stands in no file."""
 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
@@ -36,7 +37,11 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass
 class Document:
-    """The parsed value, the place (line, column from 1) of each value and key, and what is wrong."""
+    """The value, the place of each value and key, and what is wrong.
+
+    Values may come from other files than ``path`` (see ``layers``): each place
+    names its own.
+    """
 
     path: str
     value: Any = None
@@ -48,12 +53,13 @@ class Document:
         """The place of the value at ``key``, or of the nearest value around it."""
         while key and key not in self.places:
             key = key[:-1]
-        return self.places.get(key, (1, 1))
+        return self.places.get(key, (self.path, 1, 1))
 
     def problem(self, key: Key, message: str, code: str, *, severity: str = "error", at_key: bool = False) -> Problem:
         """A problem at the place of the value of ``key``, or of the key itself; its path is shown dotted."""
-        line, column = self.key_places.get(key, self.place(key)) if at_key else self.place(key)
-        return Problem(self.path, line, column, dotted(key), message, code, severity)
+        path, line, column = self.key_places.get(key, self.place(key)) if at_key else self.place(key)
+        used = f" (used by {self.path})" if path != self.path else ""
+        return Problem(path, line, column, dotted(key), message + used, code, severity)
 
 
 def dotted(key: Key) -> str:
@@ -66,6 +72,11 @@ def dotted(key: Key) -> str:
             shown = part if re.fullmatch(r"[\w-]{1,80}", part, re.ASCII) else shorten(part)
             text += f".{shown}" if text else shown
     return text
+
+
+def is_name(text: str) -> bool:
+    """Whether a string can be the name of a config, scenario, cluster or dataset."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
 
 
 def shorten(value: object, limit: int = 60) -> str:
@@ -112,7 +123,7 @@ class _Reader:
 
     def wrong(self, place: Place, message: str, code: str) -> None:
         key = dotted(self._next_key())
-        self.document.problems.append(Problem(self.document.path, *place, key, message, code))
+        self.document.problems.append(Problem(*place, key, message, code))
 
     def _next_key(self) -> Key:
         if not self.stack:
@@ -124,7 +135,8 @@ class _Reader:
 
     def feed(self, event: yaml.events.Event) -> None:
         mark = event.start_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        path = self.document.path
+        place = (path, mark.line + 1, mark.column + 1) if mark else (path, 1, 1)
         if isinstance(event, yaml.events.DocumentStartEvent) and self.done:
             self.wrong(place, "a second document starts here, one is allowed", "SB-YAML-DOCUMENTS")
             raise _Stop
@@ -206,7 +218,7 @@ class _Reader:
             self.wrong(place, f"{shorten(name)} as a key reads as a boolean to some: put it in quotes", "SB-YAML-BOOL")
         elif name in top.value:
             first = self.document.key_places[(*top.key, name)]
-            self.wrong(place, f"the key stands twice, first in line {first[0]}", "SB-YAML-DUPLICATE-KEY")
+            self.wrong(place, f"the key stands twice, first in line {first[1]}", "SB-YAML-DUPLICATE-KEY")
         else:
             top.skip = False
             self.document.places[(*top.key, name)] = place

@@ -42,7 +42,7 @@ def _problems(document: Document, kind: type[BaseModel], errors: Iterable[ErrorD
 
 
 def _problem(document: Document, kind: type[BaseModel], details: ErrorDetails) -> Problem:
-    key = _key(document, details["loc"])
+    key = _key(document, details)
     code = _CODES.get(details["type"]) or ("SB-RANGE" if _RANGE.search(details["type"]) else "SB-TYPE")
     if details["type"] == "missing":
         return document.problem(key, "the key is missing", code)
@@ -65,6 +65,7 @@ _WORDING = {
     "int_type": "expected a whole number",
     "float_type": "expected a number",
     "bool_type": "expected true or false",
+    "union_tag_not_found": "expected a list of numbers, or a mapping with from, to and step",
 }
 
 
@@ -89,18 +90,17 @@ def _expected(details: ErrorDetails) -> str:
     return f"expected {'a number ' if _RANGE.search(kind) else ''}{message}"
 
 
-def _key(document: Document, loc: tuple[int | str, ...]) -> Key:
-    """Pydantic's location without the parts that name no place of the file.
+def _key(document: Document, details: ErrorDetails) -> Key:
+    """Pydantic's location without the parts that name no place of the file, such as a union's branch.
 
-    ``[key]`` marks a dict's key; a union's branch is the last part and has no place.
+    A missing key has no place: it is kept, below the mapping that it is missing in.
     """
-    parts = [part for part in loc if part != "[key]"]
-    key = tuple(parts)
-    if key in document.places or key[:-1] in document.places:
-        return key
-    while parts and tuple(parts) not in document.places:
-        parts.pop()
-    return tuple(parts)
+    loc = [part for part in details["loc"] if part != "[key]"]
+    key: Key = ()
+    for number, part in enumerate(loc, start=1):
+        if (*key, part) in document.places or (number == len(loc) and details["type"] == "missing"):
+            key = (*key, part)
+    return key
 
 
 def _unknown(kind: type[BaseModel], key: Key) -> str:
@@ -120,6 +120,7 @@ def _annotation(annotation: Any, key: Key) -> Any:
 
 
 def _step(annotation: Any, part: str) -> Any:
+    """The annotation one key or list position further in."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         named = {field.alias or name: field.annotation for name, field in annotation.model_fields.items()}
         return named.get(part)

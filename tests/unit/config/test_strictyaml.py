@@ -33,16 +33,18 @@ def test_scalars_follow_the_core_schema() -> None:
 
 def test_places_of_values_keys_and_entries() -> None:
     document = strictyaml.parse("x.yaml", b"conc: [1,\n  22]\nrouter:\n  env: {A: x}\n")
-    assert document.place(("conc", 1)) == (2, 3)
-    assert document.place(("router", "env", "A")) == (4, 12)
-    assert document.key_places["router", "env"] == (4, 3)
-    assert document.place(("router", "env", "B")) == (4, 8), "what is not there has the place of what is around it"
+    assert document.place(("conc", 1)) == ("x.yaml", 2, 3)
+    assert document.place(("router", "env", "A")) == ("x.yaml", 4, 12)
+    assert document.key_places["router", "env"] == ("x.yaml", 4, 3)
+    assert document.place(("router", "env", "B")) == ("x.yaml", 4, 8), (
+        "what is not there has the place of what is around it"
+    )
 
 
 def test_an_alias_has_the_place_where_it_stands() -> None:
     document = strictyaml.parse("x.yaml", b"a: &e {K: 1}\nb: *e\n")
     assert document.value == {"a": {"K": 1}, "b": {"K": 1}}
-    assert document.place(("b", "K")) == (2, 4)
+    assert document.place(("b", "K")) == ("x.yaml", 2, 4)
 
 
 @pytest.mark.parametrize(

@@ -69,5 +69,5 @@ def test_problems_become_one_annotation_each(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         run(RenderOptions(folder), {"GITHUB_ACTIONS": "true"}, out)
     (line,) = out.getvalue().splitlines()
-    assert line.startswith("::error file=configs/serving/a%2Cb.yaml,line=12,col=10,title=SB-VALUE::cluster[0]: ")
+    assert line.startswith("::error file=configs/serving/a%2Cb.yaml,line=12,col=10,title=SB-VALUE::cluster: ")
     assert "\\n::error::%250A,b" in line
