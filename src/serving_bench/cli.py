@@ -55,6 +55,17 @@ examples:
 """
 
 
+_FETCH_EXAMPLES = """\
+examples:
+  serving-bench fetch
+      have every locked dataset on disk, checked; afterwards no network is needed
+  serving-bench fetch my-calls --cache /mnt/nvme/hf/hub
+      one dataset, in another cache than the Hugging Face Hub's own
+  serving-bench fetch --update my-calls --repo my-org/my-calls --file calls.jsonl
+      lock the current revision of a dataset repository (HF_TOKEN for a private one)
+"""
+
+
 def _positive_list(text: str) -> tuple[int, ...]:
     """``4,8`` → (4, 8); distinct positive whole numbers."""
     try:
@@ -118,6 +129,26 @@ def _add_analyze(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=_analyze)
 
 
+def _add_fetch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "fetch", "have the locked datasets on disk, checked; or lock what is there now")
+    parser.epilog = _FETCH_EXAMPLES
+    parser.add_argument("names", nargs="*", metavar="DATASET", help="datasets by their id in the lock; default: all")
+    parser.add_argument("--config-dir", type=Path, default=Path("configs"), metavar="DIR", help="default: configs")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="default: the Hugging Face Hub's (HF_HOME)")
+    parser.add_argument("--update", metavar="DATASET", help="write the entry anew, from the current revision")
+    parser.add_argument("--repo", metavar="NAME", help="with --update: the dataset repository, organisation/name")
+    parser.add_argument("--file", metavar="PATH", help="with --update: the file in it")
+    parser.set_defaults(run=_fetch, parser=parser)
+
+
+def _add_schema(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _command(commands, "schema", "write the JSON Schemas of the YAML files, for editors")
+    parser.add_argument(
+        "--out", type=Path, default=Path("configs/schema"), metavar="DIR", help="default: configs/schema"
+    )
+    parser.set_defaults(run=_schema)
+
+
 def _command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
@@ -141,6 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_render(commands)
     _add_launch(commands)
     _add_analyze(commands)
+    _add_fetch(commands)
     return parser
 
 
@@ -196,6 +228,35 @@ def _analyze(args: argparse.Namespace, env: Environment) -> int:
         paths=tuple(args.paths), out=args.out, report_only=args.report_only, fail_on=args.fail_on
     )
     step.run(options, env, sys.stdout)
+    return Exit.DONE
+
+
+def _fetch(args: argparse.Namespace, _env: Environment) -> int:
+    from serving_bench.datasets import fetch
+
+    if args.update is None and (args.repo or args.file):
+        args.parser.error("--repo and --file go with --update")
+    if args.update is not None and args.names:
+        args.parser.error("--update takes one dataset, and no others beside it")
+    options = fetch.FetchOptions(
+        config_dir=args.config_dir,
+        names=tuple(args.names),
+        cache=args.cache,
+        update=args.update,
+        repo=args.repo,
+        file=args.file,
+    )
+    fetch.run(options, sys.stdout)
+    return Exit.DONE
+
+
+def _schema(args: argparse.Namespace, _env: Environment) -> int:
+    from serving_bench.config.schema import SCHEMAS, schema_of
+    from serving_bench.files import dump_json, write_atomic
+
+    for name, kind in SCHEMAS.items():
+        write_atomic(args.out / name, dump_json(schema_of(kind)))
+        print(args.out / name)
     return Exit.DONE
 
 

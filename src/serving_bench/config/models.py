@@ -15,6 +15,15 @@ def _hyphens(name: str) -> str:
     return name.replace("_", "-")
 
 
+def _whole(value: Any) -> Any:
+    """``8.0`` is a whole number, as JSON Schema has it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _one_or_many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
 class Yaml(BaseModel):
     """Base: unknown keys are errors, nothing is converted."""
 
@@ -33,15 +42,17 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_whole)]
+Gpus = Annotated[int, Field(ge=0, le=1024), BeforeValidator(_whole)]
+Replicas = Annotated[int, Field(ge=1, le=256), BeforeValidator(_whole)]
+Repeats = Annotated[int, Field(ge=1, le=100), BeforeValidator(_whole)]
+Seed = Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_whole)]
 PositiveNumber = Annotated[float, Field(gt=0, le=1e9)]
 Seconds = Annotated[float, Field(gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Names = Annotated[list[Name], Field(min_length=1, max_length=100)]
+Labels = Annotated[list[NonEmpty], Field(min_length=1, max_length=20)]
 Env = dict[EnvName, str]
-
-
-def _one_or_many(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 class ModelYaml(Yaml):
@@ -108,9 +119,9 @@ class ServingYaml(Yaml):
     image: NonEmpty | None = None
     model: ModelYaml
     serve: NonEmpty
-    gpus: Annotated[int, Field(ge=0, le=1024)] | None = None
+    gpus: Gpus | None = None
     """GPUs per replica; default 1, or 0 for an engine that uses none."""
-    replicas: Annotated[int, Field(ge=1, le=256)] = 1
+    replicas: Replicas = 1
     env: Env = {}
     router: RouterYaml | None = None
     storage: dict[Name, NonEmpty] = {}
@@ -118,11 +129,11 @@ class ServingYaml(Yaml):
     conc: ConcYaml
     duration_s: Seconds | None = None
     """Length of the measured phase instead of the scenario's."""
-    cluster: Annotated[list[Name], Field(min_length=1, max_length=100), BeforeValidator(_one_or_many)]
+    cluster: Annotated[Names, BeforeValidator(_one_or_many, json_schema_input_type=Name | Names)]
     slo: SloYaml = SloYaml()
     expect: ExpectYaml = ExpectYaml()
     cache: Literal["fresh", "warm", "carry"] = "fresh"
-    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    repeats: Repeats = 1
     evals: list[Name] = []
     """Accuracy benchmarks of aiperf that sweeps with evaluations run."""
     timeouts: TimeoutsYaml = TimeoutsYaml()
@@ -137,7 +148,7 @@ class ClusterYaml(Yaml):
     """An entry of ``configs/clusters.yaml``."""
 
     description: str = ""
-    runs_on: Annotated[list[NonEmpty], Field(min_length=1, max_length=20), BeforeValidator(_one_or_many)]
+    runs_on: Annotated[Labels, BeforeValidator(_one_or_many, json_schema_input_type=NonEmpty | Labels)]
     runtime: Literal["process", "docker", "slurm"]
     gpus: GpusYaml | None = None
     """GPUs of one node; left out where there are none."""
@@ -165,7 +176,7 @@ class ScenarioYaml(Yaml):
     sampling: Literal["sequential", "random", "shuffle"] = "sequential"
     warmup: LengthYaml | None = None
     load: LengthYaml
-    seed: Annotated[int, Field(ge=0, le=2**31)] = 1
+    seed: Seed = 1
     request_timeout_s: Seconds = 600
     error_rate_limit: Share = 0.01
     max_imbalance: Annotated[float, Field(ge=1, le=1000)] | None = None
