@@ -172,6 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_render(commands)
     _add_launch(commands)
     _add_analyze(commands)
+    _add_schema(commands)
     _add_fetch(commands)
     return parser
 
