@@ -96,8 +96,17 @@ pip_install() {
     --require-hashes --requirement "$root/requirements/$2.txt" >&2
 }
 
+# end_on_signals: in a subshell, end at the next command after a signal. Without this, bash goes on after a SIGINT
+# that its child took for itself and ended normally from.
+end_on_signals() {
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  trap 'exit 129' HUP
+}
+
 # install_with_uv UV PYTHON DIR LOCK [PROJECT]: runs in the repository, so that no uv settings of the caller's folder count.
 install_with_uv() {
+  end_on_signals
   cd -- "$root"
   unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
   "$1" venv --quiet --no-project --python "$2" -- "$3" || return
@@ -131,8 +140,9 @@ build_env() {
 }
 
 # ensure_env NAME LOCK [PROJECT]: have the environment $home/NAME with exactly what requirements/LOCK.txt pins and,
-# with a third argument, the package itself (from this folder, editable).
+# with a third argument, the package itself (from this folder, editable). To be called through run.
 ensure_env() {
+  end_on_signals
   local name="$1" lock="$2" project="${3:-}" fingerprint python
   fingerprint="$({
     printf '%s\n' "$home/$name"
@@ -145,25 +155,44 @@ ensure_env() {
   locked "$python" "$home/.$name.lock" build_env "$python" "$name" "$lock" "$fingerprint" "$project"
 }
 
+# signal_group NAME ID: signal a process group; without an id, or where it has just ended, nothing is done.
+signal_group() {
+  if [[ -n "$2" ]] && kill -0 -- "-$2" 2>/dev/null; then kill "-$1" -- "-$2"; fi
+}
+
+# end_group ID: wait until a signalled process group is gone; after 5 s it is killed.
+end_group() {
+  local tries
+  for ((tries = 0; tries < 50; tries++)); do
+    kill -0 -- "-$1" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  signal_group KILL "$1"
+}
+
 # run COMMAND…: run a command or function in a process group of its own and pass INT, TERM and HUP on to that group.
 # So a signal to the script alone ends the command too, and one Ctrl-C at the terminal reaches it once. Gives the
 # command's exit status, or ends the script with it after a signal.
 run() {
-  local child name status signals=0 seen
+  local child="" name status signals=0 seen
+  for name in INT TERM HUP; do
+    # shellcheck disable=SC2064  # the signal's name as it is now
+    trap "signals=\$((signals + 1)); signal_group '$name' \"\$child\"" "$name"
+  done
   set -m
   "$@" </dev/null &
   child=$!
   set +m
-  for name in INT TERM HUP; do
-    # shellcheck disable=SC2064  # the child's id as it is now
-    trap "signals=\$((signals + 1)); kill -$name -- -$child 2>/dev/null || say 'already ended'" "$name"
-  done
+  [[ "$signals" == 0 ]] || signal_group TERM "$child" # it came before there was anything to pass it on to
   while true; do # a signal ends wait before the command has ended
     seen="$signals" status=0
     wait "$child" || status=$?
     [[ "$signals" != "$seen" ]] || break
   done
   trap - INT TERM HUP
-  [[ "$signals" == 0 ]] || exit "$status"
+  if [[ "$signals" != 0 ]]; then
+    end_group "$child"
+    exit "$status"
+  fi
   return "$status"
 }

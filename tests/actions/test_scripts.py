@@ -95,7 +95,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
     yield processes
     for process in processes:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def start(command: list[str], env: dict[str, str], started: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
