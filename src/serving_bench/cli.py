@@ -7,18 +7,21 @@ else is a bug of the toolkit: exit status 3 and a file to paste into an issue.
 from __future__ import annotations
 
 import argparse
+import io
+import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from serving_bench import __version__, gha
-from serving_bench.errors import ConfigError, Exit, InterruptedRunError, ServingBenchError
+from serving_bench.errors import ConfigError, Exit, InterruptedRunError, ServingBenchError, from_os_error
 
 if TYPE_CHECKING:
     from serving_bench.contracts import RunStatus
+    from serving_bench.render.options import RenderOptions
 
 Environment = Mapping[str, str]
 
@@ -36,6 +39,14 @@ examples:
       validate every config and print a line per plan, write nothing
   serving-bench render demo-2rep-dyn-mocker-kv --out out
       write out/plans/*.json and out/matrix.json for one config
+  serving-bench render 'gemma4-*' --check --conc 8:256:x2 --duration 300
+      what a quick look at some configs would run: c8, c16, … c256, five minutes each
+  serving-bench render --check --changed-from origin/main
+      what a pull request changes: configs, those that extend them, and those whose scenario, cluster or dataset changed
+  serving-bench render --explain demo-2rep-dyn-mocker-kv --conc 2
+      every value of a config with the file and line, or the flag, that it comes from
+  serving-bench render --out out --changed-from origin/main --labels-from-event --actor-permission write
+      on a runner: the same, if the pull request's labels ask for a sweep
 """
 
 _LAUNCH_EXAMPLES = """\
@@ -77,6 +88,22 @@ def _positive_list(text: str) -> tuple[int, ...]:
     return values
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MAX_CONC:
+        raise argparse.ArgumentTypeError(f"expected a positive whole number, found {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, found {text!r}")
+    return value
+
+
 def _gates(text: str) -> frozenset[str]:
     known = {"invalid", "slo"}
     gates = frozenset(part for part in text.split(",") if part)
@@ -91,11 +118,41 @@ def _add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("names", nargs="*", metavar="NAME", help="configs by name or file; default: all")
     parser.add_argument("--config-dir", type=Path, default=Path("configs"), metavar="DIR", help="default: configs")
     target = parser.add_mutually_exclusive_group()
-    target.add_argument("--check", action="store_true", help="validate and print a line per plan; write nothing")
+    target.add_argument("--check", action="store_true", help="validate and print a line per row; write nothing")
     target.add_argument("--out", type=Path, metavar="DIR", help="where plans/ and matrix.json are written")
-    parser.add_argument("--conc", type=_positive_list, metavar="LIST", help="concurrencies instead of the configs' own")
+    target.add_argument("--explain", metavar="NAME", help="print each value of a config and where it comes from")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the problems on stdout")
+    _add_overrides(parser.add_argument_group("in place of the configs' own values, and recorded in the plans"))
+    _add_selection(parser.add_argument_group("which configs", "With NAMEs too, only those of them that qualify."))
+    _add_matrix(parser.add_argument_group("rows of the matrix"))
     parser.set_defaults(run=_render, parser=parser)
+
+
+def _add_overrides(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--conc", metavar="LIST|RANGE", help="such as 4,8 or FROM:TO[:STEP]: 8:64:8, 8:256:x2")
+    group.add_argument("--repeats", type=int, metavar="N", help="runs of each point")
+    group.add_argument("--duration", type=float, metavar="SECONDS", help="length of the measured phase of each point")
+    group.add_argument("--cluster", metavar="LIST", help="clusters, separated by commas")
+    group.add_argument("--image", metavar="IMAGE", help="container image of engines and router")
+
+
+def _add_selection(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--changed-from", metavar="REF", help="those that differ from where HEAD and REF parted")
+    group.add_argument("--changelog-from", metavar="REF", help="those named by new entries of perf-changelog.yaml")
+    event = group.add_mutually_exclusive_group()
+    event.add_argument("--labels-from-event", action="store_true", help="run only what $GITHUB_EVENT_PATH's labels say")
+    event.add_argument("--event", type=Path, metavar="FILE", help="the same for an event in a file")
+    group.add_argument(
+        "--actor-permission",
+        choices=("none", "read", "triage", "write", "maintain", "admin"),
+        help="what the event's sender may do in the repository; needed for pull requests from forks",
+    )
+
+
+def _add_matrix(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--split", type=_count, metavar="N", help="at most N concurrencies in a row; default: all")
+    group.add_argument("--canary", action="store_true", help="the lowest concurrency of the cheapest config apart")
+    group.add_argument("--fail-fast", action="store_true", help="the first row that fails ends the others")
 
 
 def _add_launch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,7 +171,11 @@ def _add_launch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--conc", type=_positive_list, metavar="LIST", help="concurrencies instead of the plan's own")
     parser.add_argument(
-        "--heartbeat", type=float, default=30.0, metavar="SECONDS", help="between lines while something is waited for"
+        "--heartbeat",
+        type=_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="between lines while something is waited for",
     )
     parser.set_defaults(run=_launch)
 
@@ -180,22 +241,60 @@ def build_parser() -> argparse.ArgumentParser:
 def _render(args: argparse.Namespace, env: Environment) -> int:
     from serving_bench.render import step
 
-    if not args.check and args.out is None:
-        args.parser.error("one of --check and --out is needed")
-    options = step.RenderOptions(
-        config_dir=args.config_dir,
-        names=tuple(args.names),
-        out=args.out,
-        conc=args.conc,
-        json_format=args.format == "json",
-    )
+    options = _render_options(args, env)
     try:
-        step.run(options, env, sys.stdout)
+        if args.explain is not None:
+            print(step.explanation(args.config_dir, args.explain, options.overrides), end="")
+        else:
+            step.run(options, env, sys.stdout)
     except ConfigError as error:
         if options.json_format:
             print(step.problems_json(error.problems), end="")
         raise
     return Exit.DONE
+
+
+def _render_options(args: argparse.Namespace, env: Environment) -> RenderOptions:
+    """Options of the render step; combinations that make no sense are wrong usage."""
+    from serving_bench.config.overrides import Overrides
+    from serving_bench.render.options import RenderOptions
+
+    if not args.check and args.out is None and args.explain is None:
+        args.parser.error("one of --check, --out and --explain is needed")
+    if args.explain is not None and (args.names or args.changed_from or args.changelog_from):
+        args.parser.error("--explain is about the one config it names")
+    return RenderOptions(
+        config_dir=args.config_dir,
+        names=tuple(args.names),
+        out=args.out,
+        overrides=Overrides(
+            conc=args.conc,
+            repeats=args.repeats,
+            duration_s=args.duration,
+            cluster=tuple(args.cluster.split(",")) if args.cluster is not None else None,
+            image=args.image,
+        ),
+        changed_from=args.changed_from,
+        changelog_from=args.changelog_from,
+        event=_event_path(args, env),
+        event_name=env.get("GITHUB_EVENT_NAME", "") if args.labels_from_event else "",
+        permission=args.actor_permission,
+        canary=args.canary,
+        fail_fast=args.fail_fast,
+        split=args.split,
+        json_format=args.format == "json",
+    )
+
+
+def _event_path(args: argparse.Namespace, env: Environment) -> Path | None:
+    if not args.labels_from_event:
+        event: Path | None = args.event
+        return event
+    if not env.get("GITHUB_EVENT_PATH"):
+        args.parser.error(
+            "--labels-from-event is for a runner, which sets GITHUB_EVENT_PATH; elsewhere use --event FILE"
+        )
+    return Path(env["GITHUB_EVENT_PATH"])
 
 
 def _launch(args: argparse.Namespace, env: Environment) -> int:
@@ -208,8 +307,7 @@ def _launch(args: argparse.Namespace, env: Environment) -> int:
     status = step.run(options, env, sys.stdout)
     gha.set_output(env, "run-path", str(args.out))
     gha.set_output(env, "status", status.outcome.value)
-    for line in step.failure_lines(status):
-        print(line, file=sys.stderr)
+    _complain(step.failure_lines(status), env)
     return _launch_status(status)
 
 
@@ -267,6 +365,15 @@ def _print_traceback(error: BaseException) -> None:
     traceback.print_exception(error)
 
 
+def _complain(lines: Iterable[str], env: Environment) -> None:
+    """Lines on stderr, each one line whatever a path or a message in it holds."""
+    for line in lines:
+        shown = "".join(
+            character if character.isprintable() else repr(character)[1:-1] for character in line.expandtabs()
+        )
+        print(gha.harmless(env, shown), file=sys.stderr)
+
+
 def _report_bug(error: BaseException) -> Path:
     """Write what an issue needs to a new file; no environment, no arguments' values."""
     import platform
@@ -284,8 +391,7 @@ def _report_bug(error: BaseException) -> Path:
 def _fail(error: ServingBenchError, env: Environment, *, debug: bool) -> int:
     if debug:
         _print_traceback(error)
-    for line in error.lines():
-        print(line, file=sys.stderr)
+    _complain(error.lines(), env)
     if gha.on_runner(env) and not isinstance(error, ConfigError):
         print(gha.annotation("error", error.message, title=error.code))
     if isinstance(error, InterruptedRunError):
@@ -303,14 +409,39 @@ def _guarded(work: Callable[[], int], env: Environment, *, debug: bool) -> int:
         return Exit.SIGINT
     except BrokenPipeError:
         # The reader of our output has gone (for example `| head`): nothing is left to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
         return Exit.FAILED
+    except OSError as error:
+        return _fail(from_os_error(error), env, debug=debug)
     except Exception as error:  # noqa: BLE001  the boundary between known errors and bugs
         if debug:
             _print_traceback(error)
-        print(f"a bug in serving-bench: {type(error).__name__}: {error} [SB-BUG]", file=sys.stderr)
-        print(f"hint: please open an issue with {_report_bug(error)}", file=sys.stderr)
+        first_line = str(error).partition("\n")[0]
+        _complain([f"a bug in serving-bench: {type(error).__name__}: {first_line} [SB-BUG]"], env)
+        try:
+            _complain([f"hint: please open an issue with {_report_bug(error)}"], env)
+        except OSError:  # no folder for the file: what it would hold must not be lost
+            _print_traceback(error)
         return Exit.BUG
+
+
+def _silence_stdout() -> None:
+    """What is still in the buffer has nowhere to go; the interpreter must not fail over it as it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _flushed(status: int, env: Environment) -> int:
+    """The exit status once all output is out. A reader that has gone changes nothing about the work."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+    except OSError as error:
+        _silence_stdout()
+        _complain([f"stdout: {error.strerror or error} [SB-OS]"], env)
+        return status or Exit.FAILED
+    return status
 
 
 def run(argv: Sequence[str], env: Environment) -> int:
@@ -318,9 +449,13 @@ def run(argv: Sequence[str], env: Environment) -> int:
     parser = build_parser()
     args = parser.parse_args(argv)
     work: Callable[[argparse.Namespace, Environment], int] = args.run
-    return _guarded(lambda: int(work(args, env)), env, debug=args.debug)
+    return _flushed(_guarded(lambda: int(work(args, env)), env, debug=args.debug), env)
 
 
 def main() -> None:
     """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names and paths hold what a terminal's encoding may not have: an escape is better than no report.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:], os.environ))

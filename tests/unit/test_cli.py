@@ -47,9 +47,14 @@ def test_check_prints_a_line_per_plan() -> None:
         [],
         ["render"],
         ["render", "--check", "--out", "x"],
-        ["render", "--check", "--conc", "4,4"],
-        ["render", "--check", "--conc", "0"],
-        ["render", "--check", "--conc", "a"],
+        ["render", "--check", "--explain", "x"],
+        ["render", "--explain", "x", "y"],
+        ["render", "--explain", "x", "--changed-from", "main"],
+        ["render", "--check", "--split", "0"],
+        ["render", "--check", "--repeats", "a"],
+        ["render", "--check", "--actor-permission", "owner"],
+        ["render", "--check", "--labels-from-event", "--event", "x"],
+        ["render", "--check", "--labels-from-event"],
         ["launch"],
         ["launch", "--plan", "x"],
         ["analyze", "x"],
@@ -62,6 +67,23 @@ def test_wrong_usage_is_2(args: list[str]) -> None:
     assert done.returncode == Exit.USAGE
     assert "usage: serving-bench" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("conc", "code"), [("4,4", "SB-CONC-REPEATED"), ("0", "SB-RANGE"), ("a", "SB-TYPE")])
+def test_what_the_command_line_sets_is_checked_like_the_file(conc: str, code: str) -> None:
+    done = serving_bench("render", "--check", "--conc", conc)
+    assert done.returncode == Exit.FAILED
+    assert done.stderr.startswith("--conc: conc")
+    assert f"[{code}]" in done.stderr
+
+
+def test_explain_says_where_each_value_comes_from() -> None:
+    done = serving_bench("render", "--explain", "demo-2rep-dyn-mocker-kv", "--conc", "2")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert "conc: [2]  # --conc" in lines
+    assert "replicas: 2  # configs/serving/demo-2rep-dyn-mocker-kv.yaml:5" in lines
+    assert "repeats: 1  # default" in lines
 
 
 @pytest.mark.parametrize(

@@ -2,79 +2,140 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
 from serving_bench import gha
-from serving_bench.config.loader import load
+from serving_bench.config.inventory import explain
+from serving_bench.config.loader import Loaded, load
+from serving_bench.config.overrides import Overrides
 from serving_bench.contracts import Plan
 from serving_bench.errors import ConfigError, Problem
 from serving_bench.files import dump_json, write_atomic, write_model
-from serving_bench.render.matrix import check_line, matrix, plan_name
+from serving_bench.render.estimate import ASSUMPTIONS, estimate
+from serving_bench.render.labels import Sweep
+from serving_bench.render.matrix import Outputs, check_line, matrix, outputs
+from serving_bench.render.options import RenderOptions
+from serving_bench.render.rows import Rows, build
+from serving_bench.render.selection import Notice, decide_sweep, listed, select
+from serving_bench.render.sweep import fast, with_mode
+
+__all__ = ["RenderOptions", "explanation", "problems_json", "run"]
 
 
-@dataclass(frozen=True)
-class RenderOptions:
-    """What the command was asked for; ``out`` None means check only."""
+def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> Rows:
+    """Validate and, unless only checking, write; returns the rows.
 
-    config_dir: Path
-    names: tuple[str, ...] = ()
-    out: Path | None = None
-    conc: tuple[int, ...] | None = None
-    json_format: bool = False
-
-
-def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> tuple[Plan, ...]:
-    """Validate and, unless only checking, write; returns the plans.
-
-    Raises ``ConfigError`` with every problem, after they were annotated on a runner.
+    Raises ``ConfigError`` with every problem, after they were annotated on a
+    runner, and ``InputError`` for what git, the event or GitHub's limits refuse.
     """
     try:
-        loaded = load(options.config_dir, options.names)
+        sweep = decide_sweep(options, env)
+        selection = select(options, env)
+        loaded = (
+            Loaded((), ()) if selection.names is None else load(options.config_dir, selection.names, options.overrides)
+        )
     except ConfigError as error:
         annotate(error.problems, env, out)
         raise
     annotate(loaded.warnings, env, out)
-    plans = tuple(_with_conc(plan, options.conc) for plan in loaded.plans)
+    rows, notices = _rows(options, sweep, loaded.plans)
+    notices = [*selection.notices, *notices]
+    made = outputs(rows, fail_fast=sweep.fail_fast, extra=_extra(options, sweep, rows, notices))
+    notices += [Notice(code, message) for code, message in made.warnings]
+    _say_notices(notices, env, out, quiet=options.json_format)
     if options.json_format:
-        print(problems_json(loaded.warnings), end="", file=out)
+        print(problems_json(loaded.warnings, notices), end="", file=out)
     else:
-        for problem in loaded.warnings:
-            print(f"warning: {problem.text()}", file=out)
-        for plan in plans:
-            print(check_line(plan), file=out)
+        _say_rows(options, loaded.warnings, rows, out)
     if options.out is not None:
-        _write(plans, options.out, env, out, quiet=options.json_format)
-    return plans
+        _write(rows, options.out)
+        _announce(made, rows, notices, env)
+    return rows
 
 
-def _with_conc(plan: Plan, conc: tuple[int, ...] | None) -> Plan:
-    return plan if conc is None else plan.model_copy(update={"conc": conc})
+def _rows(options: RenderOptions, sweep: Sweep, plans: Sequence[Plan]) -> tuple[Rows, list[Notice]]:
+    if not sweep.runs:
+        return Rows(), [Notice(sweep.code, sweep.message)]
+    chosen, without = with_mode(plans, sweep.mode)
+    notices = [Notice("SB-SWEEP", sweep.message)] if sweep.message else []
+    if without:
+        text = f"without evals, and so left out of a sweep of accuracy only: {listed(without)}"
+        notices.append(Notice("SB-NO-EVALS", text))
+    if sweep.fast:
+        return build(chosen, split=1, canary=sweep.canary, fit=fast), notices
+    return build(chosen, split=options.split, canary=sweep.canary), notices
 
 
-def problems_json(problems: tuple[Problem, ...]) -> str:
-    """Problems as one JSON object: ``{"problems": [{path, line, column, key, message, code, severity}]}``."""
-    return dump_json({"problems": [asdict(problem) for problem in problems]})
+def _extra(options: RenderOptions, sweep: Sweep, rows: Rows, notices: Iterable[Notice]) -> dict[str, str]:
+    """Outputs beside the matrix; ``reason`` says why nothing runs."""
+    reason = "" if rows.all() else "; ".join(notice.message for notice in notices)[:1000]
+    plans_path = str(options.out / "plans") if options.out is not None else ""
+    return {"plans-path": plans_path, "head-sha": sweep.head_sha or "", "reason": reason}
 
 
-def annotate(problems: tuple[Problem, ...], env: Mapping[str, str], out: TextIO) -> None:
+def explanation(config_dir: Path, name: str, overrides: Overrides) -> str:
+    """A line for each value of a config, with where it comes from."""
+    return "".join(f"{item.key}: {item.value}  # {item.source}\n" for item in explain(config_dir, name, overrides))
+
+
+def problems_json(problems: Sequence[Problem], notices: Sequence[Notice] = ()) -> str:
+    """``{"problems": [{path, line, column, key, message, code, severity}], "notices": [{code, message}]}``."""
+    return dump_json({"problems": list(map(asdict, problems)), "notices": list(map(asdict, notices))})
+
+
+def annotate(problems: Sequence[Problem], env: Mapping[str, str], out: TextIO) -> None:
     """Show problems at their lines of the pull request; nothing outside a runner."""
     if gha.on_runner(env):
         for problem in problems:
             print(gha.problem_annotation(problem), file=out)
 
 
-def _write(plans: tuple[Plan, ...], folder: Path, env: Mapping[str, str], out: TextIO, *, quiet: bool) -> None:
-    plans_path = folder / "plans"
-    for plan in plans:
-        write_model(plans_path / f"{plan_name(plan)}.json", plan)
-    rows = matrix(plans)
-    write_atomic(folder / "matrix.json", dump_json(rows))
-    gha.set_output(env, "matrix", json.dumps(rows, separators=(",", ":")))
-    gha.set_output(env, "count", str(len(rows["include"])))
-    gha.set_output(env, "plans-path", str(plans_path))
-    if not quiet:
-        print(f"{len(plans)} plan(s) in {plans_path}", file=out)
+def _say_notices(notices: Iterable[Notice], env: Mapping[str, str], out: TextIO, *, quiet: bool) -> None:
+    """As annotations on a runner, else as lines unless these would stand in a program's way."""
+    for notice in notices:
+        if gha.on_runner(env):
+            print(gha.annotation(_level(notice), notice.message, title=notice.code), file=out)
+        elif not quiet:
+            print(f"{_level(notice)}: {notice.message} [{notice.code}]", file=out)
+
+
+def _say_rows(options: RenderOptions, warnings: Iterable[Problem], rows: Rows, out: TextIO) -> None:
+    """The lines that ``render --check`` promises, and a last one where something was written."""
+    for problem in warnings:
+        print(f"warning: {problem.text()}", file=out)
+    for row in rows.all():
+        print(check_line(row.plan), file=out)
+    if options.out is not None:
+        print(f"{len(rows.all())} row(s) in {options.out}, {_about(rows)}", file=out)
+
+
+def _level(notice: Notice) -> str:
+    return "warning" if notice.code.startswith(("SB-MATRIX", "SB-ROW")) else "notice"
+
+
+def _about(rows: Rows) -> str:
+    sums = estimate(row.plan for row in rows.all())
+    return f"{sums.points} point(s), about {sums.gpu_minutes} GPU-minutes ({ASSUMPTIONS})"
+
+
+def _write(rows: Rows, folder: Path) -> None:
+    for row in rows.all():
+        write_model(folder / "plans" / f"{row.id}.json", row.plan)
+    write_atomic(folder / "matrix.json", dump_json(matrix(rows.rows)))
+
+
+def _announce(made: Outputs, rows: Rows, notices: Sequence[Notice], env: Mapping[str, str]) -> None:
+    """The step's outputs, and its part of the job summary."""
+    for name, value in made.values.items():
+        gha.set_output(env, name, value)
+    lines = [f"**render**: {len(rows.all())} row(s), {_about(rows)}", ""]
+    lines += [f"- `{notice.code}` {_inert(notice.message)}" for notice in notices]
+    gha.append_summary(env, "\n".join(lines))
+
+
+def _inert(text: str) -> str:
+    """Text that Markdown shows as it is: in a code span that it cannot leave."""
+    return "`" + " ".join(text.replace("`", "'").split())[:500] + "`"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from serving_bench.config.overrides import Overrides
 from serving_bench.contracts import Plan
 from serving_bench.errors import ConfigError
 from serving_bench.files import read_model
@@ -50,11 +51,11 @@ def test_a_check_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_concurrencies_are_replaced_and_the_hashes_stay(tmp_path: Path) -> None:
-    (base,) = run(RenderOptions(ROOT / "configs", (DEMO,)), {}, io.StringIO())
-    (plan,) = run(RenderOptions(ROOT / "configs", (DEMO,), tmp_path, conc=(2,)), {}, io.StringIO())
-    assert plan.conc == (2,)
+    (base,) = run(RenderOptions(ROOT / "configs", (DEMO,)), {}, io.StringIO()).rows
+    (row,) = run(RenderOptions(ROOT / "configs", (DEMO,), tmp_path, Overrides(conc="2")), {}, io.StringIO()).rows
+    assert (row.plan.conc, row.plan.overrides) == ((2,), {"conc": "2"})
     assert json.loads((tmp_path / "matrix.json").read_text())["include"][0]["conc"] == "2"
-    assert (plan.comparability, plan.workload) == (base.comparability, base.workload)
+    assert (row.plan.comparability, row.plan.workload) == (base.plan.comparability, base.plan.workload)
 
 
 def test_problems_become_one_annotation_each(tmp_path: Path) -> None:
