@@ -31,6 +31,7 @@ def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> Rows:
     Raises ``ConfigError`` with every problem, after they were annotated on a
     runner, and ``InputError`` for what git, the event or GitHub's limits refuse.
     """
+    shown = {} if options.json_format else env  # annotations would stand in a program's way
     try:
         sweep = decide_sweep(options, env)
         selection = select(options, env)
@@ -38,14 +39,14 @@ def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> Rows:
             Loaded((), ()) if selection.names is None else load(options.config_dir, selection.names, options.overrides)
         )
     except ConfigError as error:
-        annotate(error.problems, env, out)
+        annotate(error.problems, shown, out)
         raise
-    annotate(loaded.warnings, env, out)
+    annotate(loaded.warnings, shown, out)
     rows, notices = _rows(options, sweep, loaded.plans)
     notices = [*selection.notices, *notices]
     made = outputs(rows, fail_fast=sweep.fail_fast, extra=_extra(options, sweep, rows, notices))
     notices += [Notice(code, message) for code, message in made.warnings]
-    _say_notices(notices, env, out, quiet=options.json_format)
+    _say_notices(notices, shown, out, quiet=options.json_format)
     if options.json_format:
         print(problems_json(loaded.warnings, notices), end="", file=out)
     else:
@@ -94,7 +95,7 @@ def annotate(problems: Sequence[Problem], env: Mapping[str, str], out: TextIO) -
 
 
 def _say_notices(notices: Iterable[Notice], env: Mapping[str, str], out: TextIO, *, quiet: bool) -> None:
-    """As annotations on a runner, else as lines unless these would stand in a program's way."""
+    """As annotations on a runner, else as lines; ``quiet`` where a program reads what is printed."""
     for notice in notices:
         if gha.on_runner(env):
             print(gha.annotation(_level(notice), notice.message, title=notice.code), file=out)

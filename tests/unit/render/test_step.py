@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from serving_bench.config.overrides import Overrides
-from serving_bench.contracts import Plan
+from serving_bench.contracts import LoadSpec, Mode, Plan, WarmupSpec
 from serving_bench.errors import ConfigError
 from serving_bench.files import read_model
 from serving_bench.render.step import RenderOptions, run
 
-ROOT = Path(__file__).resolve().parents[3]
-DEMO = "demo-2rep-dyn-mocker-kv"
+from .conftest import DEMO, ROOT, Repository
 
 
 def outputs(path: Path) -> dict[str, str]:
@@ -72,3 +72,133 @@ def test_problems_become_one_annotation_each(tmp_path: Path) -> None:
     (line,) = out.getvalue().splitlines()
     assert line.startswith("::error file=configs/serving/a%2Cb.yaml,line=12,col=10,title=SB-VALUE::cluster: ")
     assert "\\n::error::%250A,b" in line
+
+
+def rendered(options: RenderOptions, tmp_path: Path) -> tuple[dict[str, str], str]:
+    """Outputs and log of a step on a runner."""
+    env = {**os.environ, "GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(tmp_path / "output")}
+    env["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
+    out = io.StringIO()
+    run(options, env, out)
+    return outputs(tmp_path / "output"), out.getvalue()
+
+
+def event_file(folder: Path, *labels: str, sha: str) -> Path:
+    repo = {"repo": {"full_name": "org/repo"}}
+    pull = {"labels": [{"name": name} for name in labels], "head": {"sha": sha, **repo}, "base": repo}
+    path = folder / "event.json"
+    path.write_text(json.dumps({"action": "synchronize", "pull_request": pull}))
+    return path
+
+
+def test_a_sweep_by_label_with_a_canary(repository: Repository, tmp_path: Path) -> None:
+    sha = repository.commit()
+    event = event_file(tmp_path, "full-sweep-fail-fast", sha=sha)
+    given, log = rendered(RenderOptions(repository.configs, out=tmp_path / "out", event=event), tmp_path)
+    (canary,) = json.loads(given["canary"])["include"]
+    rows = json.loads(given["matrix"])["include"]
+    # All cost no GPU; c has one point of 20 minutes and its start, less than the others.
+    assert (canary["id"], canary["conc"], canary["canary"]) == ("c--one", "2", True)
+    assert [row["id"] for row in rows] == ["a--one", "b--two"]
+    assert (given["count"], given["fail-fast"], given["max-parallel"]) == ("3", "true", "2")
+    assert (given["head-sha"], given["reason"]) == (sha, "")
+    for row in [canary, *rows]:
+        plan = read_model(Path(given["plans-path"]) / row["plan"], Plan)
+        assert ",".join(map(str, plan.conc)) == row["conc"]
+    assert "::notice title=SB-SWEEP::full-sweep-fail-fast: " in log
+    assert "::warning title=SB-MATRIX-PARALLEL::" in log
+    assert "SB-SWEEP" in (tmp_path / "summary").read_text()
+
+
+def test_a_fast_sweep_has_a_row_for_each_concurrency_and_says_so_in_the_plan(
+    repository: Repository, tmp_path: Path
+) -> None:
+    event = event_file(tmp_path, "non-canary-full-sweep-enabled", "agentx-fast", sha=repository.commit())
+    options = RenderOptions(repository.configs, ("b",), out=tmp_path / "out", event=event)
+    given, log = rendered(options, tmp_path)
+    rows = json.loads(given["matrix"])["include"]
+    assert [(row["id"], row["conc"]) for row in rows] == [("b--two--c4", "4"), ("b--two--c8", "8")]
+    full = run(RenderOptions(repository.configs, ("b",)), {}, io.StringIO()).rows[0].plan
+    for row, conc in zip(rows, (4, 8), strict=True):
+        plan = read_model(Path(given["plans-path"]) / row["plan"], Plan)
+        assert plan.scenario.warmup == WarmupSpec(requests=conc)
+        assert plan.scenario.load == LoadSpec(duration_s=1200)
+        assert plan.overrides == {"label": "agentx-fast", "warmup-requests": str(conc), "duration": "1200"}
+        assert plan.workload != full.workload
+        assert plan.comparability != full.comparability
+    assert "b large (1200s) c4 cluster:two" in log
+
+
+def test_a_short_deadline_gives_way_to_the_fast_phase(repository: Repository, tmp_path: Path) -> None:
+    repository.write("serving/d.yaml", "extends: a\ncache: carry\ntimeouts: {point-s: 60}\n")
+    event = event_file(tmp_path, "full-sweep-enabled", "agentx-fast", sha=repository.commit())
+    (row,) = run(RenderOptions(repository.configs, ("d",), event=event), os.environ, io.StringIO()).all()
+    assert row.plan.timeouts.point_s == 1800
+    assert row.plan.overrides["timeouts.point-s"] == "1800"
+    assert row.plan.conc == (4, 8)
+    assert row.plan.scenario.warmup == WarmupSpec(requests=8)
+
+
+def test_accuracy_only_leaves_out_configs_without(repository: Repository, tmp_path: Path) -> None:
+    repository.write("serving/d.yaml", "extends: a\nevals: [gsm8k]\n")
+    event = event_file(tmp_path, "full-sweep-enabled", "evals-only", sha=repository.commit())
+    given, log = rendered(RenderOptions(repository.configs, out=tmp_path / "out", event=event), tmp_path)
+    (row,) = json.loads(given["matrix"])["include"]
+    assert (row["id"], row["mode"]) == ("d--one", "evals")
+    plan = read_model(Path(given["plans-path"]) / row["plan"], Plan)
+    assert (plan.mode, plan.evals) == (Mode.EVALS, ("gsm8k",))
+    assert "SB-NO-EVALS::without evals, and so left out of a sweep of accuracy only: a, b, c" in log
+
+
+def test_accuracy_beside_load(repository: Repository, tmp_path: Path) -> None:
+    repository.write("serving/d.yaml", "extends: a\nevals: [gsm8k]\n")
+    event = event_file(tmp_path, "non-canary-full-sweep-enabled", "all-evals", sha=repository.commit())
+    rows = run(RenderOptions(repository.configs, event=event), os.environ, io.StringIO()).rows
+    assert {row.id: row.plan.mode.value for row in rows} == {
+        "a--one": "performance",
+        "b--two": "performance",
+        "c--one": "performance",
+        "d--one": "both",
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "changed_from", "code"),
+    [((), None, "SB-SWEEP-NO-LABEL"), (("full-sweep-enabled",), "main", "SB-NOTHING-CHANGED")],
+)
+def test_an_empty_matrix_says_why(
+    repository: Repository, tmp_path: Path, labels: tuple[str, ...], changed_from: str | None, code: str
+) -> None:
+    event = event_file(tmp_path, *labels, sha=repository.commit())
+    options = RenderOptions(repository.configs, out=tmp_path / "out", event=event, changed_from=changed_from)
+    given, log = rendered(options, tmp_path)
+    assert (given["count"], given["matrix"], given["canary"]) == ("0", '{"include":[]}', "")
+    assert given["reason"]
+    assert f"::notice title={code}::" in log
+    assert code in (tmp_path / "summary").read_text()
+
+
+def test_problems_are_found_although_no_label_is_set(repository: Repository, tmp_path: Path) -> None:
+    repository.replace("serving/b.yaml", "scenario: chats", "scenario: nothing")
+    event = event_file(tmp_path, sha=repository.commit())
+    with pytest.raises(ConfigError):
+        run(RenderOptions(repository.configs, event=event), os.environ, io.StringIO())
+
+
+def test_json_has_the_notices_and_nothing_else_stands_beside_it(repository: Repository, tmp_path: Path) -> None:
+    event = event_file(tmp_path, sha=repository.commit())
+    out = io.StringIO()
+    run(RenderOptions(repository.configs, event=event, json_format=True), {**os.environ, "GITHUB_ACTIONS": "true"}, out)
+    found = json.loads(out.getvalue())
+    assert [notice["code"] for notice in found["notices"]] == ["SB-SWEEP-NO-LABEL"]
+
+
+def test_hostile_names_stay_one_line(repository: Repository, tmp_path: Path) -> None:
+    event = json.loads(event_file(tmp_path, sha=repository.commit()).read_text())
+    event |= {"action": "labeled", "label": {"name": "x\n::error::a%0A`|<script>"}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    options = RenderOptions(repository.configs, out=tmp_path / "out", event=tmp_path / "event.json")
+    given, log = rendered(options, tmp_path)
+    assert "\n::error" not in log
+    assert "\n" not in given["reason"]
+    assert (tmp_path / "summary").read_text().count("`") % 2 == 0
