@@ -189,7 +189,7 @@ class DatasetYaml(Yaml):
     description: str = ""
     format: Literal["multi_turn", "single_turn", "raw_payload", "mooncake_trace"] = "multi_turn"
     sha256: Sha256
-    bytes: Positive | None = None
+    bytes: Annotated[int, Field(ge=1, le=2**53)] | None = None
     generator: Name | None = None
     arguments: dict[str, Any] = {}
     path: NonEmpty | None = None

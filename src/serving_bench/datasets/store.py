@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from serving_bench.contracts import DatasetSpec
 from serving_bench.datasets.generators import run_generator
 from serving_bench.errors import InputError
 from serving_bench.files import read_bytes, sha256, write_atomic
+
+if TYPE_CHECKING:
+    from serving_bench.datasets.hub import Hub
 
 
 @dataclass(frozen=True)
@@ -20,13 +24,14 @@ class Materialized:
     """The rooms plan: CSV ``conversation_id,room,room_turn``."""
 
 
-def materialize(spec: DatasetSpec, root: Path, folder: Path) -> Materialized:
-    """Make or find the dataset of ``spec`` and check it against the lock.
+def materialize(spec: DatasetSpec, root: Path, folder: Path, hub: Hub | None = None) -> Materialized:
+    """Make, load or find the dataset of ``spec`` and check it against the lock.
 
     ``root`` is the repository root that relative paths start from; generated
-    files go to ``folder``. Raises ``InputError``: SB-DATASET-DIGEST where the
-    content is not what was locked, SB-DATASET-SOURCE where this version cannot
-    get it, and the codes of reading and writing files.
+    files go to ``folder``, those from the Hugging Face Hub to its cache, where
+    they are found again without a network. Raises ``InputError``:
+    SB-DATASET-DIGEST where the content is not what was locked, SB-HUB-… where
+    the Hub does not give it, and the codes of reading and writing files.
     """
     if spec.generator is not None:
         return _generate(spec, folder)
@@ -35,11 +40,23 @@ def materialize(spec: DatasetSpec, root: Path, folder: Path) -> Materialized:
         found = Materialized(root / spec.path, rooms)
         _check(spec, read_bytes(found.conversations), read_bytes(rooms) if rooms else None)
         return found
-    raise InputError(
-        f"dataset {spec.id} is on the Hugging Face Hub ({spec.repo}), from which this version does not download",
-        code="SB-DATASET-SOURCE",
-        hint="download the file, and lock it with path and sha256",
-    )
+    return _load(spec, hub)
+
+
+def _load(spec: DatasetSpec, hub: Hub | None) -> Materialized:
+    # Late: a third of a second that only datasets from the Hub need.
+    from serving_bench.datasets.hub import Hub  # noqa: PLC0415
+    from serving_bench.datasets.hub_errors import Wanted  # noqa: PLC0415
+
+    if spec.repo is None or spec.revision is None or spec.file is None:
+        raise InputError(f"dataset {spec.id}: the lock entry names no source", code="SB-LOCK-SOURCE")
+    hub = hub or Hub()
+    wanted = Wanted(spec.id, spec.repo, spec.revision, spec.file, spec.sha256, spec.bytes)
+    conversations = hub.fetch(wanted)
+    if spec.rooms_file is None:
+        return Materialized(conversations)
+    rooms = Wanted(spec.id, spec.repo, spec.revision, spec.rooms_file, spec.rooms_sha256)
+    return Materialized(conversations, hub.fetch(rooms))
 
 
 def _generate(spec: DatasetSpec, folder: Path) -> Materialized:
@@ -61,5 +78,5 @@ def _check(spec: DatasetSpec, conversations: bytes, rooms: bytes | None) -> None
             raise InputError(
                 f"dataset {spec.id}: the {what} have sha256 {found[:12]}…, the lock says {locked[:12]}…",
                 code="SB-DATASET-DIGEST",
-                hint="if the change is meant, put the new digest into configs/datasets.lock.yaml",
+                hint=f"if the change is meant: `serving-bench fetch --update {spec.id}`",
             )

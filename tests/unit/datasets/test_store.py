@@ -51,10 +51,3 @@ def test_a_generated_dataset_is_checked_before_it_is_written(tmp_path: Path) -> 
         materialize(spec, tmp_path, tmp_path / "made")
     assert caught.value.code == "SB-DATASET-DIGEST"
     assert not (tmp_path / "made").exists()
-
-
-def test_a_hub_dataset_is_an_honest_error(tmp_path: Path) -> None:
-    spec = DatasetSpec(id="h", format="multi_turn", repo="org/data", revision="a" * 40, file="x.jsonl", sha256="0" * 64)
-    with pytest.raises(InputError, match="org/data") as caught:
-        materialize(spec, tmp_path, tmp_path)
-    assert caught.value.code == "SB-DATASET-SOURCE"
