@@ -8,6 +8,7 @@ set -euo pipefail
 root="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)"
 home="${SERVING_BENCH_HOME:-$root/.cache}"
 [[ "$home" == /* ]] || home="$PWD/$home"
+unset PYTHONDONTWRITEBYTECODE # the environments here are ours, and aiperf alone starts ten processes from one of them
 export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}" # like pip: the certificates that the machine trusts
 
 say() { printf 'serving-bench: %s\n' "$*" >&2; }
@@ -121,6 +122,16 @@ install_with_pip() {
     --disable-pip-version-check --no-deps --no-build-isolation --editable "$root" >&2
 }
 
+# try_bench DIR: start each program once: what is broken shows here, and the first run finds its bytecode.
+try_bench() {
+  local log="$1/try.log" module
+  "$1/bin/aiperf" profile --help >"$log" 2>&1 || fail "aiperf does not start: $(tail -n 1 "$log")" "see $log"
+  for module in dynamo.frontend dynamo.mocker; do
+    "$1/bin/python" -m "$module" --help >"$log" 2>&1 || fail "$module does not start: $(tail -n 1 "$log")" "see $log"
+  done
+  "$1/bin/python" -m compileall -q -j 0 "$("$1/bin/python" -c 'import pathlib, aiperf; print(pathlib.Path(aiperf.__file__).parent)')"
+}
+
 # build_env PYTHON NAME LOCK FINGERPRINT [PROJECT]: build the environment unless another set-up just did.
 build_env() {
   local python="$1" name="$2" lock="$3" fingerprint="$4" project="${5:-}" started="$SECONDS" dir="$home/$2" uv
@@ -135,6 +146,7 @@ build_env() {
     install_with_pip "$python" "$dir" "$lock" "$project" ||
       fail "$dir could not be set up" "the lines above say why; the next call starts over"
   fi
+  if declare -F "try_$name" >/dev/null; then "try_$name" "$dir"; fi
   printf '%s\n' "$fingerprint" >"$dir/.stamp"
   say "set up $name in $((SECONDS - started)) s"
 }
