@@ -1,11 +1,13 @@
-"""The event that started a workflow, as far as the label policy looks at it."""
+"""The event that started a workflow, as far as the label policy looks at it.
+
+Read by hand: a model of it would cost every start of the command its building.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any
 
 from serving_bench.errors import InputError
 
@@ -46,54 +48,6 @@ class Other:
     name: str
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
-
-
-class _Named(_Part):
-    name: Annotated[str, Field(max_length=1000)]
-
-
-class _Repository(_Part):
-    full_name: str
-
-
-class _Head(_Part):
-    sha: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-    repo: _Repository | None
-    """None where the fork has been deleted."""
-
-
-class _Base(_Part):
-    repo: _Repository
-
-
-class _PullRequest(_Part):
-    labels: list[_Named]
-    head: _Head
-    base: _Base
-
-
-class _Sender(_Part):
-    login: str
-
-
-class _PullRequestEvent(_Part):
-    action: str
-    pull_request: _PullRequest
-    label: _Named | None = None
-    sender: _Sender | None = None
-
-
-class _Commit(_Part):
-    message: str
-
-
-class _PushEvent(_Part):
-    head_commit: _Commit | None
-    """None where a branch was deleted."""
-
-
 def read_event(data: Any, name: str) -> PullRequest | Push | Asked | Other:
     """The event from its JSON and its name; where the name is empty, from the form of the JSON.
 
@@ -102,34 +56,59 @@ def read_event(data: Any, name: str) -> PullRequest | Push | Asked | Other:
     keys = data.keys() if isinstance(data, dict) else ()
     name = name or ("pull_request" if "pull_request" in keys else "push" if "head_commit" in keys else "")
     if not name or not keys:
-        raise _refused(name, "what kind of event it is, neither GITHUB_EVENT_NAME nor the file says")
-    try:
-        if name in ("pull_request", "pull_request_target"):
-            return _pull_request(_PullRequestEvent.model_validate(data))
-        if name == "push":
-            commit = _PushEvent.model_validate(data).head_commit
-            return Push(commit.message) if commit else Other("deleting a branch")
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise _refused(name, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise _refused("neither GITHUB_EVENT_NAME nor the file says what kind of event it is")
+    if name in ("pull_request", "pull_request_target"):
+        return _pull_request(data)
+    if name == "push":
+        commit = data.get("head_commit", "")
+        return Other("deleting a branch") if commit is None else Push(_text(data, "head_commit", "message"))
     return Asked(name) if name in ASKED_FOR else Other(name)
 
 
-def _pull_request(event: _PullRequestEvent) -> PullRequest:
-    head, base = event.pull_request.head, event.pull_request.base
+def _pull_request(data: Any) -> PullRequest:
+    sha = _text(data, "pull_request", "head", "sha")
+    if not re.fullmatch(r"[0-9a-f]{40}([0-9a-f]{24})?", sha):
+        raise _refused("pull_request.head.sha is no SHA")
+    labels = _at(data, "pull_request", "labels")
+    if not isinstance(labels, list):
+        raise _refused("pull_request.labels is no list")
     return PullRequest(
-        action=event.action,
-        labels=tuple(label.name for label in event.pull_request.labels),
-        head_sha=head.sha,
-        fork=head.repo is None or head.repo.full_name != base.repo.full_name,
-        label=event.label.name if event.label else None,
-        sender=event.sender.login if event.sender else None,
+        action=_text(data, "action"),
+        labels=tuple(_text(label, "name") for label in labels),
+        head_sha=sha,
+        fork=_is_fork(data),
+        label=_text(data, "label", "name") if data.get("label") is not None else None,
+        sender=_text(data, "sender", "login") if data.get("sender") is not None else None,
     )
 
 
-def _refused(name: str, reason: str) -> InputError:
+def _is_fork(data: Any) -> bool:
+    """Also where the fork has been deleted since: then its head has no repository."""
+    base = _text(data, "pull_request", "base", "repo", "full_name")
+    repo = _at(data, "pull_request", "head", "repo")
+    return repo is None or _text(repo, "full_name") != base
+
+
+def _at(data: Any, *path: str) -> Any:
+    """The value at a path of keys; SB-EVENT where one of them is missing."""
+    value = data
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            raise _refused(f"{'.'.join(path)} is missing")
+        value = value[key]
+    return value
+
+
+def _text(data: Any, *path: str) -> str:
+    value = _at(data, *path)
+    if not isinstance(value, str):
+        raise _refused(f"{'.'.join(path)} is no string")
+    return value
+
+
+def _refused(reason: str) -> InputError:
     return InputError(
-        f"not an event{f' {name}' if name else ''} as GitHub sends it: {reason}",
+        f"not an event as GitHub sends it: {reason}",
         code="SB-EVENT",
         hint="give the file that GITHUB_EVENT_PATH names on a runner",
     )
