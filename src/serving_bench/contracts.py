@@ -11,13 +11,53 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 PLAN_VERSION: Literal[1] = 1
 STATUS_VERSION: Literal[1] = 1
+
+
+def _startable(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0]:
+        raise ValueError("a command needs a first word")
+    if any("\0" in word for word in words):
+        raise ValueError("a word of a command cannot hold a NUL")
+    return words
+
+
+def _exportable(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"not an environment variable: {name!r:.80}")
+    return env
+
+
+def _distinct(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(numbers)) != len(numbers):
+        raise ValueError("a concurrency is named twice")
+    return numbers
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return text
+
+
+MAX_CONC = 1_000_000
+Argv = Annotated[tuple[str, ...], AfterValidator(_startable)]
+Env = Annotated[dict[str, str], AfterValidator(_exportable)]
+Conc = Annotated[int, Field(ge=1, le=MAX_CONC)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Seconds = Annotated[float, Field(gt=0)]
+Nanoseconds = Annotated[int, Field(ge=0, lt=2**63)]
+"""Nanoseconds since the Unix epoch."""
 
 
 class Contract(BaseModel):
@@ -90,8 +130,8 @@ class ProcessSpec(Contract):
 
     kind: str
     """Registry name, such as ``dynamo.mocker`` or ``dynamo.frontend``."""
-    argv: tuple[str, ...]
-    env: dict[str, str] = Field(default_factory=dict)
+    argv: Argv
+    env: Env = Field(default_factory=dict)
     image: str | None = None
 
 
@@ -174,16 +214,16 @@ class Slo(Contract):
 class Expect(Contract):
     """Patterns (regular expressions) that must appear in a log before load counts."""
 
-    router_log: tuple[str, ...] = ()
-    server_log: tuple[str, ...] = ()
+    router_log: tuple[Pattern, ...] = ()
+    server_log: tuple[Pattern, ...] = ()
 
 
 class Timeouts(Contract):
     """Deadlines in seconds."""
 
-    ready_s: float = 1800.0
-    point_s: float = 3600.0
-    stop_s: float = 60.0
+    ready_s: Seconds = 1800.0
+    point_s: Seconds = 3600.0
+    stop_s: Seconds = 60.0
 
 
 class Plan(Contract):
@@ -202,13 +242,13 @@ class Plan(Contract):
     """``dynamo`` or ``none``."""
     engine: ProcessSpec
     router: ProcessSpec | None = None
-    gpus: int = 0
+    gpus: int = Field(default=0, ge=0)
     """GPUs per replica; 0 where the engine uses none."""
-    replicas: int = 1
+    replicas: int = Field(default=1, ge=1)
     storage: dict[str, str] = Field(default_factory=dict)
     scenario: ScenarioSpec
-    conc: tuple[int, ...]
-    repeats: int = 1
+    conc: Annotated[tuple[Conc, ...], Field(min_length=1), AfterValidator(_distinct)]
+    repeats: int = Field(default=1, ge=1)
     cache: CacheState = CacheState.FRESH
     slo: Slo = Slo()
     expect: Expect = Expect()
@@ -285,10 +325,10 @@ class PointResult(Contract):
     message: str = ""
     client_argv: tuple[str, ...]
     client_exit: int | None = None
-    started_ns: int
+    started_ns: Nanoseconds
     """Wall clock when the load generator was started."""
-    ended_ns: int | None = None
-    clock_step_s: float = 0.0
+    ended_ns: Nanoseconds | None = None
+    clock_step_s: float = Field(default=0.0, ge=-1e10, le=1e10)
     """Wall-clock time minus monotonic time over the point: a step of the clock."""
     replicas: tuple[ReplicaInfo, ...] = ()
     router_endpoint: str | None = None

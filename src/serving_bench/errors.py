@@ -8,6 +8,7 @@ command line turns it into exit status 3.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -52,6 +53,14 @@ class UsageError(ServingBenchError):
 
 class InputError(ServingBenchError):
     """A file or value that the user gave cannot be used."""
+
+
+def from_os_error(error: OSError) -> InputError:
+    """What the operating system refused, where no closer error knows better: a full disk, a missing right."""
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return InputError(
+        f"{where}{error.strerror or error}", code="SB-OS", hint="is there room, and may this user read and write here?"
+    )
 
 
 class SystemUnderTestError(ServingBenchError):

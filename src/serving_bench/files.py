@@ -22,7 +22,9 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
     Raises ``InputError`` (SB-FILE-WRITE) where the folder cannot be written.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    # A path or log may hold bytes that are no UTF-8; Python keeps them as lone surrogates, which no file can
+    # hold. Written as \udcXX they are what JSON has for them, and visible anywhere else.
+    raw = data.encode(errors="backslashreplace") if isinstance(data, str) else data
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

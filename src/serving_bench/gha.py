@@ -7,6 +7,7 @@ what the runner is. Outside a runner the functions do nothing or print plainly.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
@@ -52,18 +53,29 @@ def set_output(env: Mapping[str, str], name: str, value: str) -> None:
     if not target:
         return
     delimiter = f"sb-{os.urandom(16).hex()}"
-    with Path(target).open("a", encoding="utf-8") as out:
+    with Path(target).open("a", encoding="utf-8", errors="surrogateescape") as out:
         out.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 
 
 def append_summary(env: Mapping[str, str], markdown: str) -> bool:
     """Append to the job summary; false if there is none or the text is over the limit."""
     target = env.get("GITHUB_STEP_SUMMARY")
-    if not target or len(markdown.encode()) > SUMMARY_LIMIT_BYTES:
+    if not target or len(markdown.encode(errors="backslashreplace")) > SUMMARY_LIMIT_BYTES:
         return False
-    with Path(target).open("a", encoding="utf-8") as out:
+    with Path(target).open("a", encoding="utf-8", errors="backslashreplace") as out:
         out.write(markdown if markdown.endswith("\n") else markdown + "\n")
     return True
+
+
+_COMMANDS = re.compile(r"^(\s*)(?=::)|(?<=##)(?=\[)", re.MULTILINE)
+
+
+def harmless(env: Mapping[str, str], text: str) -> str:
+    """Text from elsewhere, such as a name or a log line, in which the runner finds no command of its own.
+
+    The runner obeys ``::name::`` at the start of a line and ``##[name]`` anywhere; a zero-width space breaks both.
+    """
+    return _COMMANDS.sub("\\1\u200b", text) if on_runner(env) else text
 
 
 class Groups:

@@ -111,7 +111,7 @@ class Family:
     def spawn(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> Child:
         """Start argv in a session of its own, output appended to log from the first byte.
 
-        Raises ``OSError`` where the command cannot be started.
+        Raises ``OSError`` or ``ValueError`` (a word that no command can hold) where it cannot be started.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         parent = os.getpid()
@@ -226,6 +226,10 @@ def _signal(processes: Iterable[psutil.Process], number: int) -> None:
         try:
             process.send_signal(number)
         except psutil.NoSuchProcess:  # ended in between, which is what is wanted
+            continue
+        except psutil.AccessDenied:
+            # It has become another user's (sudo, su): the others must still be stopped, and the
+            # caller is told of what is left.
             continue
 
 

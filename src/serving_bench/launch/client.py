@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +19,16 @@ SUMMARY = "profile_export_aiperf.json"
 _POLL_S = 0.1
 _STOP_S = 1.5
 """Time aiperf gets to end when it is stopped early: its numbers are not used then."""
+
+
+def check_client(env: Mapping[str, str]) -> None:
+    """Raise ``SystemUnderTestError`` (SB-COMMAND) where there is no aiperf, before engines take minutes to start."""
+    if shutil.which("aiperf", path=env.get("PATH", os.defpath)) is None:
+        raise SystemUnderTestError(
+            "aiperf is not in the bench environment, nor in PATH",
+            code="SB-COMMAND",
+            hint="is the bench environment (--bench-env) the right one?",
+        )
 
 
 def run_client(
@@ -85,10 +97,13 @@ def has_completed(records: Path) -> tuple[bool, str | None]:
         for line in lines:
             try:
                 record = json.loads(line)
-            except ValueError:  # cut off in the middle: a record that is not there
+            except (ValueError, RecursionError):  # cut off in the middle: a record that is not there
+                continue
+            metadata = record.get("metadata") if isinstance(record, dict) else None
+            if not isinstance(metadata, dict):
                 continue
             error = record.get("error")
-            if not error and record.get("metadata", {}).get("benchmark_phase") == "profiling":
+            if not error and metadata.get("benchmark_phase") == "profiling":
                 return True, None
             if error and first_error is None:
                 first_error = json.dumps(error)[:500]

@@ -58,7 +58,7 @@ class Deployment:
 
     def _start(self, avoid: list[range]) -> Topology:
         self.watch.cancel.check()
-        self._lease = ports.acquire(block_size(self.plan), avoid=avoid)
+        self._lease = ports.acquire(block_size(self.plan), avoid=avoid, pause=self.watch.cancel.sleep)
         layout = port_map(self.plan, self._lease.base)
         folders = self._fresh_folders()
         topology = build(self.plan, layout, folders, self.namespace, self.visible)

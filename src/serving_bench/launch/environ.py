@@ -36,7 +36,9 @@ def inherited(env: Mapping[str, str], bench_env: Path | None) -> dict[str, str]:
 
 def hf_home(env: Mapping[str, str]) -> Path:
     """The user's Hugging Face cache folder."""
-    return Path(env.get("HF_HOME") or Path(env.get("HOME") or Path.home()) / ".cache" / "huggingface")
+    # expanduser leaves ~ alone where neither HOME nor the password file knows a home, as in many containers.
+    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  Path.home() raises there
+    return Path(env.get("HF_HOME") or Path(home) / ".cache" / "huggingface").absolute()
 
 
 def is_secret_name(name: str) -> bool:

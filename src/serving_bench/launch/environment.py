@@ -57,9 +57,16 @@ def _output(argv: list[str], env: Mapping[str, str]) -> str | None:
         return None
     try:
         done = subprocess.run(
-            [command, *argv[1:]], env=dict(env), capture_output=True, text=True, timeout=_COMMAND_S, check=False
+            [command, *argv[1:]],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_COMMAND_S,
+            check=False,
         )
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, OSError):
         return None
     return done.stdout if done.returncode == 0 else None
 
@@ -67,7 +74,12 @@ def _output(argv: list[str], env: Mapping[str, str]) -> str | None:
 def _bench(env: Mapping[str, str]) -> dict[str, Any]:
     """Python and package versions of the environment that the engine's ``python3`` comes from."""
     answer = _output(["python3", "-c", _ASK, *_PACKAGES], env)
-    return dict(json.loads(answer)) if answer else {"python": None, "packages": {}, "note": "python3 did not answer"}
+    unknown: dict[str, Any] = {"python": None, "packages": {}, "note": "python3 did not answer"}
+    try:
+        found = json.loads(answer) if answer else unknown
+    except ValueError:
+        return unknown
+    return found if isinstance(found, dict) else unknown
 
 
 def _gpus(env: Mapping[str, str]) -> dict[str, Any]:
@@ -97,7 +109,7 @@ def open_sockets(family: Family, pids: Mapping[int, str], leased: Collection[int
         try:
             connections = process.net_connections(kind="tcp")
             owner = pids.get(process.pid) or process.name()
-        except psutil.NoSuchProcess:
+        except psutil.Error:  # it ended, or became another user's
             continue
         for connection in connections:
             if connection.status == psutil.CONN_LISTEN and not _is_loopback(connection.laddr.ip):

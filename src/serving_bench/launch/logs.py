@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _TAIL_BYTES = 64 * 1024
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+"""What steers a terminal: colours and cursor (CSI), titles and links (OSC), single characters."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _IN_USE = re.compile(r"address (?:is )?already in use|EADDRINUSE|errno 98\b|os error 98\b", re.IGNORECASE)
 _LINE_CHARS = 500
+_PIECE_BYTES = 1024 * 1024
+_LOOK_BYTES = 16 * _PIECE_BYTES
+"""A log that grows faster than it is read must not keep the launcher from its other duties."""
 
 
 def _clean(raw: bytes) -> str:
-    return _COLOURS.sub("", raw.decode("utf-8", errors="replace"))
+    return _CONTROL.sub("", _SEQUENCES.sub("", raw.decode("utf-8", errors="replace")))
 
 
 def tail(path: Path, lines: int = 20, *, start: int = 0) -> tuple[str, ...]:
@@ -32,7 +38,8 @@ def tail(path: Path, lines: int = 20, *, start: int = 0) -> tuple[str, ...]:
 def _lines(path: Path, start: int) -> Iterable[str]:
     with path.open("rb") as log:
         log.seek(start)
-        for raw in log:
+        # A line that never ends (a progress bar, binary garbage) is looked at in pieces.
+        while raw := log.readline(_PIECE_BYTES):
             yield _clean(raw)
 
 
@@ -48,13 +55,16 @@ class PortConflicts:
 
         ``ended``: nothing more is written, so the last line counts without its newline.
         """
-        with self._path.open("rb") as log:
+        end = self._offset + _LOOK_BYTES
+        with suppress(FileNotFoundError), self._path.open("rb") as log:
             log.seek(self._offset)
-            new = log.read()
-        if not ended:
-            new = new[: new.rfind(b"\n") + 1]
-        self._offset += len(new)
-        return next((line.strip()[:_LINE_CHARS] for line in _clean(new).splitlines() if _IN_USE.search(line)), None)
+            while (ended or self._offset < end) and (raw := log.readline(_PIECE_BYTES)):
+                if not ended and not raw.endswith(b"\n") and len(raw) < _PIECE_BYTES:
+                    break
+                self._offset += len(raw)
+                if _IN_USE.search(line := _clean(raw)):
+                    return line.strip()[:_LINE_CHARS]
+        return None
 
 
 def missing_patterns(path: Path, patterns: Sequence[str], *, start: int = 0) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from serving_bench.contracts import Outcome, Plan, PointResult
 from serving_bench.engines.base import ModelSource
-from serving_bench.errors import InterruptedRunError, ServingBenchError
+from serving_bench.errors import InputError, InterruptedRunError, ServingBenchError
 from serving_bench.files import dump_json, read_json, write_atomic, write_model
 from serving_bench.launch import client, results
 from serving_bench.launch.deployment import Deployment
@@ -133,5 +133,14 @@ def exits_by_index(exits: Mapping[str, int]) -> dict[str, int]:
 def _summaries(artifacts: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """aiperf's summary and phase manifest; empty where an aiperf that failed wrote none."""
     paths = (artifacts / client.SUMMARY, artifacts / "phase_manifest.json")
-    summary, phases = (read_json(path) if path.is_file() else {} for path in paths)
+    summary, phases = (_object(path) for path in paths)
     return summary, phases
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """A JSON object; empty where the file is not there or holds none: the row has nulls then."""
+    try:
+        found = read_json(path)
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}

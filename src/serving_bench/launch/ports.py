@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from serving_bench.process import Identity, identify, is_running
 
 LEASE_DIR = Path("/tmp/serving-bench-ports")  # noqa: S108  one place for all users and runners of the host
 _LOCK = "lock"
+LOCK_S = 30.0
+_LOCK_POLL_S = 0.01
 _RECORD = re.compile(r"(\d{1,5})-(\d{1,5})-(\d{1,9})-(\d{1,20})-([0-9a-f-]{36})\.json")
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
@@ -81,18 +84,20 @@ def acquire(
     folder: Path = LEASE_DIR,
     ephemeral: tuple[int, int] | None = None,
     pick: Callable[[int], int] = secrets.randbelow,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Lease:
     """Lease ``size`` ports in a row that nobody leases or listens on.
 
     ``avoid`` are blocks that were tried before. The search starts at a place
-    chosen by ``pick``, so that launches that start together seldom meet.
-    Raises ``SystemUnderTestError``: SB-PORTS-NONE, SB-LEASE-FOLDER.
+    chosen by ``pick``, so that launches that start together seldom meet; ``pause``
+    waits between looks at the lock, and may raise to give up.
+    Raises ``SystemUnderTestError``: SB-PORTS-NONE, SB-LEASE-FOLDER, SB-LEASE-LOCKED.
     """
     floor, ceiling = ephemeral or ephemeral_range()
     _prepare(folder)
     sweep(folder)
     avoided = list(avoid)
-    with _locked(folder):
+    with _locked(folder, pause):
         leased = records(folder)
         for start in _starts(candidate_ranges(floor, ceiling, size), size, pick):
             block = range(start, start + size)
@@ -154,14 +159,31 @@ def _prepare(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the host-wide lock; the kernel drops it when the holder dies."""
+def _locked(folder: Path, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
+    """Hold the host-wide lock; the kernel drops it when the holder dies, but a holder may also be stopped."""
     handle = _open_lock(folder / _LOCK)
+    end = time.monotonic() + LOCK_S
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        while not _lock(handle):
+            if time.monotonic() > end:
+                raise SystemUnderTestError(
+                    f"{folder / _LOCK} was held by another process for {LOCK_S:g} s",
+                    code="SB-LEASE-LOCKED",
+                    hint="is a launch stopped? fuser names the holder",
+                    retriable=True,
+                )
+            pause(_LOCK_POLL_S)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open_lock(path: Path) -> int:

@@ -5,6 +5,7 @@ Read as they are from aiperf's own summary; analyze computes from the records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,13 +59,16 @@ def row(plan: Plan, point: PointResult, summary: Mapping[str, Any], phases: Mapp
 
 
 def _profiling(phases: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = [phase for phase in phases.get("phases", ()) if phase.get("phase_kind") == "profiling"]
+    listed = phases.get("phases")
+    kinds = [phase for phase in listed if isinstance(phase, dict)] if isinstance(listed, list) else []
+    found = [phase for phase in kinds if phase.get("phase_kind") == "profiling"]
     return found[0] if len(found) == 1 else {}
 
 
 def _value(summary: Mapping[str, Any], metric: str, statistic: str, least: int) -> float | None:
     data = summary.get(metric)
-    if not isinstance(data, dict) or data.get("count", least) < least:
+    count = data.get("count", least) if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(count, int | float) or count < least:
         return None
     value = data.get(statistic)
-    return float(value) if isinstance(value, (int, float)) else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from serving_bench.contracts import Outcome, RunStatus, Stage
-from serving_bench.errors import InputError, InterruptedRunError, SystemUnderTestError
+from serving_bench.errors import InputError, InterruptedRunError, SystemUnderTestError, from_os_error
 from serving_bench.files import dump_json, write_atomic, write_model
-from serving_bench.gha import Groups
+from serving_bench.gha import Groups, harmless
 from serving_bench.launch.environ import masked_argv, masked_env
 from serving_bench.process import Child, Identity
 
@@ -38,11 +38,12 @@ class Console:
 
     def __init__(self, out: TextIO, env: Mapping[str, str]) -> None:
         self._out = out
+        self._env = env
         self._groups = Groups(env, out)
         self._open = True
 
     def say(self, line: str) -> None:
-        self._write(lambda: print(line, file=self._out, flush=True))
+        self._write(lambda: print(harmless(self._env, line), file=self._out, flush=True))
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
@@ -121,8 +122,11 @@ class Recorder:
     def event(self, kind: str, **fields: Any) -> None:
         """Append a line to events.jsonl."""
         line = json.dumps({"time_ns": time.time_ns(), "event": kind, **fields}, ensure_ascii=False)
-        with (self._out / "events.jsonl").open("a", encoding="utf-8") as events:
-            events.write(line + "\n")
+        try:
+            with (self._out / "events.jsonl").open("a", encoding="utf-8", errors="backslashreplace") as events:
+                events.write(line + "\n")
+        except OSError as error:
+            raise from_os_error(error) from error
 
     def started(self, child: Child, env: dict[str, str]) -> None:
         """Record a process that was started: in events.jsonl, and in processes.json for a later sweep."""
@@ -159,6 +163,8 @@ def _ending(error: BaseException) -> dict[str, Any]:
             "evidence": error.evidence,
             "retriable": error.retriable,
         }
+    if isinstance(error, OSError):
+        error = from_os_error(error)
     if isinstance(error, InputError):
         return failed | {"code": error.code, "message": error.message}
     return failed | {"code": "SB-BUG", "message": f"{type(error).__name__}: {error}"}

@@ -18,6 +18,7 @@ from serving_bench.errors import InputError, ServingBenchError
 from serving_bench.files import dump_json, read_bytes, read_model, sha256, write_atomic, write_model
 from serving_bench.launch import environ, environment
 from serving_bench.launch.cancel import Cancel
+from serving_bench.launch.client import check_client
 from serving_bench.launch.deployment import Deployment
 from serving_bench.launch.heartbeat import Heartbeat
 from serving_bench.launch.load import client_env
@@ -59,7 +60,7 @@ def run(options: LaunchOptions, env: Mapping[str, str], out: TextIO) -> RunStatu
     not know. A bug is written down as SB-BUG, and raised after everything was stopped.
     """
     plan = _read_plan(options)
-    folder = options.out.resolve()
+    folder = _resolved(options.out)
     with Cancel().installed() as cancel:
         prepare(folder)
         console = Console(out, env)
@@ -86,7 +87,13 @@ def _read_plan(options: LaunchOptions) -> Plan:
             f"{options.plan}: launch runs {Runtime.PROCESS} clusters, {plan.cluster.name} is {plan.cluster.runtime}",
             code="SB-PLAN-RUNTIME",
         )
-    check_plan(plan, options.root.resolve())
+    check_plan(plan, _resolved(options.root))
+    if options.bench_env is not None and not (options.bench_env / "bin").is_dir():
+        raise InputError(
+            f"{options.bench_env}: no virtual environment: it has no bin folder",
+            code="SB-BENCH-ENV",
+            hint="./scripts/install-bench-env makes one and prints where",
+        )
     return plan
 
 
@@ -107,11 +114,12 @@ class _Launch:
 
     def work(self) -> None:
         """All points of the plan, each on a deployment in the declared cache state."""
-        root = self.options.root.resolve()
+        root = _resolved(self.options.root)
         self.scratch = _make_scratch(self.env)
         self.recorder.launcher(identify(os.getpid()), self.scratch)
         write_model(self.out / "plan.json", environ.masked_plan(self.plan))
         inherited = environ.inherited(self.env, self.options.bench_env and self.options.bench_env.absolute())
+        check_client(inherited)
         facts = environment.describe(inherited, root)
         write_atomic(self.out / "environment.json", dump_json(facts))
         dataset = self._dataset(root)
@@ -180,7 +188,7 @@ class _Launch:
         finally:
             try:
                 if self.scratch is not None:
-                    shutil.rmtree(self.scratch)
+                    remove_tree(self.scratch)
             finally:
                 self.recorder.finish(stopping_s=time.monotonic() - begun)
 
@@ -192,7 +200,35 @@ def _make_scratch(env: Mapping[str, str]) -> Path:
     socket may have 107 bytes: a longer TMPDIR than ``_TMPDIR_CHARS`` is not used.
     """
     wanted = env.get("TMPDIR") or _TMP
-    return Path(tempfile.mkdtemp(prefix="serving-bench-", dir=wanted if len(wanted) <= _TMPDIR_CHARS else _TMP))
+    folder = wanted if len(wanted) <= _TMPDIR_CHARS else _TMP
+    try:
+        return Path(tempfile.mkdtemp(prefix="serving-bench-", dir=folder)).absolute()
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot hold the run's temporary files: {error.strerror}",
+            code="SB-TMPDIR",
+            hint="set TMPDIR to a folder that this user may write",
+        ) from error
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that only this run used, also where a process took away the right to; gone is gone."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        if folder.exists():  # something in it went by itself
+            shutil.rmtree(folder, ignore_errors=True)
+    except PermissionError:
+        for parent, names, _ in os.walk(folder):
+            for name in names:
+                if not (path := Path(parent, name)).is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def _resolved(path: Path) -> Path:
+    """Absolute, without symbolic links; a loop of them stays as it is, for whoever opens it to complain."""
+    return Path(os.path.realpath(path))
 
 
 def _folders(root: Path, out: Path, scratch: Path, env: Mapping[str, str]) -> Folders:

@@ -107,9 +107,9 @@ def spawn(family: Family, name: str, argv: tuple[str, ...], *, env: Mapping[str,
     """``Family.spawn`` with a known error (SB-COMMAND) for a command that cannot be started."""
     try:
         return family.spawn(name, argv, env=env, cwd=cwd, log=log)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise SystemUnderTestError(
-            f"{name}: {argv[0]} cannot be started: {error.strerror or error}",
+            f"{name}: {argv[0]} cannot be started: {getattr(error, 'strerror', None) or error}",
             code="SB-COMMAND",
             hint="is the bench environment (--bench-env) the right one?",
         ) from error
