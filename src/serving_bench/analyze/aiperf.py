@@ -16,6 +16,7 @@ import msgspec
 
 from serving_bench.analyze.counters import Growth, Series
 from serving_bench.analyze.records import PROFILING, RecordSet, read_records
+from serving_bench.contracts import MAX_CONC
 
 RECORDS = "profile_export.jsonl"
 SUMMARY = "profile_export_aiperf.json"
@@ -24,7 +25,7 @@ SERVER_METRICS = "server_metrics_export.json"
 MARKERS = (RECORDS, SUMMARY, MANIFEST)
 """Any one of these makes a directory an aiperf artifact directory."""
 
-_CLI_CONCURRENCY = re.compile(r"--concurrency[ =]'?(\d+)")
+_CLI_CONCURRENCY = re.compile(r"--concurrency[ =]'?([0-9]{1,7})(?![0-9])")
 _PARTS = {"total": "", "count": "_count", "sum": "_sum"}
 
 T = TypeVar("T")
@@ -114,14 +115,18 @@ def _concurrency(summary: Summary) -> int | None:
     """Concurrency of the profiling phase as aiperf was told, in any of the forms its versions write."""
     phases = _dig(summary.input_config, "phases")
     for phase in phases if isinstance(phases, list) else []:
-        if _dig(phase, "kind") == PROFILING and isinstance(_dig(phase, "concurrency"), int):
+        if _dig(phase, "kind") == PROFILING and _is_concurrency(_dig(phase, "concurrency")):
             return int(phase["concurrency"])
     flat = _dig(summary.input_config, "loadgen", "concurrency")
-    if isinstance(flat, int):
-        return flat
+    if _is_concurrency(flat):
+        return int(flat)
     command = _dig(summary.run_info, "cli_command") or _dig(summary.input_config, "cli_command")
     found = _CLI_CONCURRENCY.search(command) if isinstance(command, str) else None
-    return int(found[1]) if found else None
+    return int(found[1]) if found and _is_concurrency(int(found[1])) else None
+
+
+def _is_concurrency(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= MAX_CONC
 
 
 def _growths(metrics: _ServerMetrics) -> dict[str, Growth]:

@@ -96,6 +96,10 @@ def _less(total: Tokens, warmup: Tokens) -> Tokens:
         return Tokens(problem=warmup.problem)
     cached = None if total.cached is None else total.cached - (warmup.cached or 0.0)
     prompt = None if total.prompt is None else total.prompt - (warmup.prompt or 0.0)
+    if cached is not None and prompt is not None and not 0 <= cached <= prompt:
+        return Tokens(
+            problem=f"the counters grew by {cached:,.0f} cached of {prompt:,.0f} prompt tokens: that cannot be"
+        )
     return Tokens(cached, prompt)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from serving_bench.analyze.cache import TOLERATED_SPREAD
@@ -12,6 +14,7 @@ from serving_bench.contracts import CacheState
 
 PRIMARY_PERCENTILE = 95
 JOIN_LIMIT = 0.99
+TTFT_LIMIT = 0.99
 CLIENT_SHARE_LIMIT = 0.25
 REPLAYED_LIMIT = 0.01
 SUMMARY_TOLERANCE = 0.005
@@ -134,11 +137,47 @@ def contradiction(evidence: Evidence) -> Finding:
     return None
 
 
+def rooms_unknown(evidence: Evidence) -> Finding:
+    """Without its rooms plan a handed-over call counts as two, and its second first turn as a first turn."""
+    run, outside = evidence.run, evidence.turns.outside_plan
+    if run.plan is None:
+        return NO_PLAN
+    if not run.plan.scenario.dataset.rooms_sha256:
+        return Unchecked("the plan names no rooms plan")
+    if run.rooms is None:
+        broken = [trouble for trouble in run.troubles if trouble.startswith("rooms.csv")]
+        return f"{broken[0] if broken else 'rooms.csv is missing'}: first and later turns are those of conversations"
+    if outside:
+        return f"{outside} of {evidence.records.n} requests belong to conversations that the rooms plan does not know"
+    return None
+
+
+def ttft_missing(evidence: Evidence) -> Finding:
+    plan, completed, known = evidence.run.plan, evidence.completed, evidence.ttft_ms.all.n
+    if plan is not None and not plan.scenario.streaming:
+        return Unchecked("the scenario does not stream")
+    if not completed:
+        return NO_RECORDS
+    if known < TTFT_LIMIT * completed:
+        return f"{completed - known} of {completed} completed requests have no TTFT"
+    return None
+
+
 def join_incomplete(evidence: Evidence) -> Finding:
     share = evidence.joined_share
     if share is None:
         return _NO_TRACE
+    twice = _twice(evidence)
+    if twice:
+        return f"{twice} requests are in the request trace more than once"
     return f"{share:.1%} of the completed requests are in the request trace" if share < JOIN_LIMIT else None
+
+
+def _twice(evidence: Evidence) -> int:
+    """Requests of this point that the trace holds several times: each is its own history then."""
+    own = set(evidence.records.request_id)
+    seen = Counter(one.request_id for one in evidence.run.trace.requests if one.request_id in own)
+    return sum(count > 1 for name, count in seen.items() if name)
 
 
 def summary_disagrees(evidence: Evidence) -> Finding:

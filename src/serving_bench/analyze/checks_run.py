@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving_bench.analyze.evidence import NS_PER_MS, Evidence
+from serving_bench.analyze.evidence import NS_PER_MS, NS_PER_S, Evidence
 from serving_bench.analyze.inputs import ROUTER
 from serving_bench.analyze.join import UNKNOWN
 from serving_bench.contracts import Outcome, workload_hash
@@ -97,7 +97,8 @@ def records_truncated(evidence: Evidence) -> Finding:
     if expected is None and artifacts.summary is not None:
         expected, source = _summary_count(evidence), "profile_export_aiperf.json"
     if expected is None:
-        return Unchecked("neither aiperf's manifest nor its summary gives a count of requests")
+        lost = "neither aiperf's manifest nor its summary gives a count of requests"
+        return Unchecked(lost) if evidence.run.bare else lost
     if found != expected:
         return f"{found} profiling records, but {source} counts {expected}"
     return None
@@ -140,7 +141,8 @@ def error_rate(evidence: Evidence) -> Finding:
 def phase_incomplete(evidence: Evidence) -> Finding:
     summary, phase = evidence.point.artifacts.summary, evidence.point.artifacts.phase
     if summary is None and phase is None:
-        return Unchecked("aiperf wrote neither a summary nor a phase manifest")
+        lost = "aiperf wrote neither a summary nor a phase manifest"
+        return Unchecked(lost) if evidence.run.bare else f"{lost}: nothing says that the phase was completed"
     if (summary is not None and summary.was_cancelled) or (phase is not None and phase.was_cancelled):
         return "the profiling phase was cancelled"
     if summary is not None and summary.is_complete is False:
@@ -158,6 +160,36 @@ def _shorter_than_planned(evidence: Evidence) -> Finding:
         return f"{evidence.records.n} requests, planned were {load.requests}"
     if load.conversations is not None and replays < load.conversations:
         return f"{replays} conversations, planned were {load.conversations}"
+    return None
+
+
+def point_misplaced(evidence: Evidence) -> Finding:
+    """The records must be those of the point under whose name they lie."""
+    run, point = evidence.run, evidence.point
+    if run.bare:
+        return NO_POINT
+    twins = [one.folder for one in run.points if (one.conc, one.repeat) == (point.conc, point.repeat)]
+    if len(twins) > 1:
+        return f"several folders are this point: {', '.join(twins)}"
+    if run.plan and (point.conc not in run.plan.conc or point.repeat >= run.plan.repeats):
+        return "the plan has no such point"
+    result = point.result
+    if result and (result.conc, result.repeat) != (point.conc, point.repeat):
+        return f"its point.json is of conc {result.conc}, repeat {result.repeat}"
+    loaded = point.artifacts.concurrency
+    if loaded not in (None, point.conc):
+        return f"aiperf's summary is of a run at concurrency {loaded}"
+    return _other_time(evidence)
+
+
+def _other_time(evidence: Evidence) -> Finding:
+    result, records = evidence.point.result, evidence.records
+    if result is None or result.ended_ns is None or not records.n:
+        return None
+    first, last = int(np.min(records.start_ns)), int(np.max(records.end_ns))
+    slack = round((CLOCK_STEP_S + abs(result.clock_step_s)) * NS_PER_S)
+    if first < result.started_ns - slack or last > result.ended_ns + slack:
+        return "its requests were not sent while its load generator ran: the records are of another run"
     return None
 
 
@@ -199,8 +231,9 @@ def replicas_missing(evidence: Evidence) -> Finding:
     plan, result = evidence.run.plan, evidence.point.result
     if plan is None or result is None:
         return NO_PLAN if plan is None else NO_POINT
-    if len(result.replicas) < plan.replicas:
-        return f"{len(result.replicas)} replicas ran, planned were {plan.replicas}"
+    ran = len({one.index for one in result.replicas})
+    if ran < plan.replicas:
+        return f"{ran} replicas ran, planned were {plan.replicas}"
     return None
 
 

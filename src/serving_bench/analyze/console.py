@@ -40,7 +40,7 @@ def _padded(row: Sequence[str], widths: Sequence[int], left: frozenset[int]) -> 
 def _run(run: Run) -> list[str]:
     lines = [_title(run)]
     if run.outcome not in (None, "passed"):
-        code = f" [{run.code}]" if run.code else ""
+        code = f" [{plain(run.code)}]" if run.code else ""
         lines += _wrapped(f"run {run.outcome} while {run.stage}: {plain(run.message)}{code}")
         lines += [f"  | {plain(line)}"[:WIDTH] for line in run.evidence[-5:]]
     if run.points:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from serving_bench.analyze.promtext import Scrape, delta
+from serving_bench.analyze.promtext import Scrape, delta, finite_sum
 
 Series = tuple[Mapping[str, str], float]
 
@@ -19,8 +19,7 @@ class Growth:
 
     def total(self, name: str, **labels: str) -> float | None:
         """Growth summed over the series that carry the labels; null where there is none."""
-        found = [value for own, value in self.series.get(name, ()) if labels.items() <= own.items()]
-        return math.fsum(found) if found else None
+        return finite_sum(value for own, value in self.series.get(name, ()) if labels.items() <= own.items())
 
     def any_of(self, aliases: Iterable[str]) -> float | None:
         """Growth under the first name that is there: aliases stand newest first, and never add up."""
@@ -35,8 +34,8 @@ def growth(before: Scrape, after: Scrape) -> Growth:
         if plain == name and f"{name}_total" in after.samples:
             continue  # one counter under both its names
         if after.counts_up(name) or name.endswith("_sum"):
-            grown = [(dict(key), delta(before, after, name, **dict(key)) or 0.0) for key in samples]
-            series[plain] = list(grown)
+            grown = ((dict(key), delta(before, after, name, **dict(key))) for key in samples)
+            series[plain] = [(labels, math.nan if value is None else value) for labels, value in grown]
     return Growth(series)
 
 
@@ -57,7 +56,7 @@ def cached_by_source(one: Growth) -> float | None:
     known = one.series.get(BY_SOURCE)
     if not known:
         return None
-    return math.fsum(value for labels, value in known if labels.get("source") != COMPUTED_SOURCE)
+    return finite_sum(value for labels, value in known if labels.get("source") != COMPUTED_SOURCE)
 
 
 def served_requests(one: Growth) -> float | None:
@@ -77,4 +76,4 @@ def summed(values: Iterable[float | None]) -> float | None:
     known = list(values)
     if not known or any(value is None for value in known):
         return None
-    return math.fsum(value for value in known if value is not None)
+    return finite_sum(value for value in known if value is not None)

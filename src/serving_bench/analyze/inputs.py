@@ -7,6 +7,7 @@ when several uploads were downloaded side by side.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from serving_bench.contracts import Plan, PointResult, RunStatus
 from serving_bench.errors import InputError
 
 ROUTER = "router"
-_POINT = re.compile(r"c(\d+)(?:-r(\d+))?")
+_POINT = re.compile(r"c([1-9][0-9]{0,6})(?:-r(0|[1-9][0-9]{0,5}))?")
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -45,6 +46,8 @@ class LoadedPoint:
     conc: int
     repeat: int
     artifacts: Artifacts
+    folder: str = ""
+    """Name of its directory under ``points``; empty for a bare artifact directory."""
     result: PointResult | None = None
     scrapes: Mapping[str, ScrapePair] = field(default_factory=dict)
     """``router`` or ``replica.<i>`` → scrapes; only endpoints that have both."""
@@ -79,13 +82,13 @@ def is_artifacts(path: Path) -> bool:
 
 
 def expand(paths: Iterable[Path]) -> list[Path]:
-    """The run and artifact directories that the paths stand for.
+    """The run and artifact directories that the paths stand for; each once, however often it is named.
 
     Raises ``InputError`` (SB-ANALYZE-INPUT) for a path that stands for none.
     """
-    found: list[Path] = []
+    found: dict[str, Path] = {}
     for path in paths:
-        inside = [path] if is_run(path) or is_artifacts(path) else _children(path)
+        inside = _inside(path)
         if not inside:
             raise InputError(
                 f"{path}: {_description(path)}, expected a run directory (plan.json, status.json) "
@@ -93,8 +96,16 @@ def expand(paths: Iterable[Path]) -> list[Path]:
                 code="SB-ANALYZE-INPUT",
                 hint="give the folder that launch wrote, or aiperf's --artifact-dir",
             )
-        found.extend(inside)
-    return found
+        for one in inside:
+            found.setdefault(os.path.realpath(one), one)
+    return list(found.values())
+
+
+def _inside(path: Path) -> list[Path]:
+    try:
+        return [path] if is_run(path) or is_artifacts(path) else _children(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", code="SB-ANALYZE-INPUT") from error
 
 
 def _children(path: Path) -> list[Path]:
@@ -130,16 +141,18 @@ def _load_run(path: Path) -> LoadedRun:
     troubles: list[str] = []
     plan = _model(path / "plan.json", Plan, troubles)
     rooms_file = path / "rooms.csv"
+    points = path / "points"
+    troubles += _strangers(points)
     return LoadedRun(
         source=str(path),
         name=path.resolve().name,
         bare=False,
-        points=tuple(_load_point(folder) for folder in _point_folders(path / "points")),
+        points=tuple(_load_point(folder) for folder in _point_folders(points)),
         plan=plan,
         status=_model(path / "status.json", RunStatus, troubles),
         versions=_versions(path / "environment.json", troubles),
         rooms=_rooms(rooms_file, troubles),
-        rooms_sha256=files.sha256(rooms_file.read_bytes()) if rooms_file.is_file() else None,
+        rooms_sha256=files.sha256(files.read_bytes(rooms_file)) if rooms_file.is_file() else None,
         dataset_sha256=_digests(path / "dataset.txt"),
         trace=read_trace(trace_files(path / "trace")),
         troubles=tuple(troubles),
@@ -162,8 +175,9 @@ def _versions(path: Path, troubles: list[str]) -> dict[str, str]:
     except InputError as error:
         troubles.append(f"{error.message} [{error.code}]")
         return {}
-    versions = data.get("versions") if isinstance(data, dict) else None
-    return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
+    bench = data.get("bench") if isinstance(data, dict) else None
+    packages = bench.get("packages") if isinstance(bench, dict) else None
+    return {str(name): str(version) for name, version in packages.items()} if isinstance(packages, dict) else {}
 
 
 def _rooms(path: Path, troubles: list[str]) -> RoomsPlan | None:
@@ -171,7 +185,7 @@ def _rooms(path: Path, troubles: list[str]) -> RoomsPlan | None:
         return None
     try:
         return parse_rooms(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         troubles.append(f"rooms.csv: {error}")
         return None
 
@@ -180,6 +194,14 @@ def _digests(path: Path) -> frozenset[str]:
     if not path.is_file():
         return frozenset()
     return frozenset(_SHA256.findall(path.read_text(encoding="utf-8", errors="replace")))
+
+
+def _strangers(folder: Path) -> list[str]:
+    """What lies beside the points and is none: it is not reported on, and that is said."""
+    children = sorted(folder.iterdir()) if folder.is_dir() else []
+    names = [child.name for child in children if not _POINT.fullmatch(child.name)]
+    listed = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")  # noqa: PLR2004  enough to recognise it
+    return [f"points holds what is no point and was left out: {listed}"] if names else []
 
 
 def _point_folders(folder: Path) -> list[tuple[int, int, Path]]:
@@ -196,6 +218,7 @@ def _load_point(place: tuple[int, int, Path]) -> LoadedPoint:
         conc=conc,
         repeat=repeat,
         artifacts=load_artifacts(folder / "aiperf"),
+        folder=folder.name,
         result=_model(folder / "point.json", PointResult, troubles),
         scrapes=_scrapes(folder, troubles),
         troubles=tuple(troubles),
@@ -212,7 +235,7 @@ def _scrape_folder(folder: Path, troubles: list[str]) -> dict[str, Scrape]:
     for path in sorted(folder.glob("*.prom")):
         try:
             scrapes[path.stem] = parse(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            kind = "not Prometheus text" if isinstance(error, PromTextError) else "not UTF-8"
-            troubles.append(f"{folder.name}/{path.name}: {kind}: {error}")
+        except (ValueError, OSError) as error:
+            kinds = {PromTextError: "not Prometheus text", UnicodeDecodeError: "not UTF-8"}
+            troubles.append(f"{folder.name}/{path.name}: {kinds.get(type(error), 'cannot be read')}: {error}")
     return scrapes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -29,8 +29,9 @@ class Scrape:
 
     def total(self, name: str, **labels: str) -> float | None:
         """Sum of a name's series that carry the labels; null where there is none."""
-        found = [value for key, value in self.samples.get(name, {}).items() if labels.items() <= dict(key).items()]
-        return math.fsum(found) if found else None
+        return finite_sum(
+            value for key, value in self.samples.get(name, {}).items() if labels.items() <= dict(key).items()
+        )
 
     def labels(self, label: str) -> set[str]:
         """All values that a label takes."""
@@ -42,6 +43,15 @@ class Scrape:
             return True
         base = next((name.removesuffix(end) for end in ("_count", "_bucket") if name.endswith(end)), None)
         return base is not None and self.types.get(base) in {"histogram", "summary"}
+
+
+def finite_sum(values: Iterable[float]) -> float | None:
+    """Sum; null where there is nothing to add, or something that is no finite number."""
+    found = list(values)
+    if not found or not all(map(math.isfinite, found)):
+        return None
+    total = sum(found)
+    return total if math.isfinite(total) else None
 
 
 def _labels(text: str, line: int) -> Labels:
@@ -61,7 +71,7 @@ def parse(text: str) -> Scrape:
     """Parse one scrape. Raises ``PromTextError`` for a line that is no sample and no comment."""
     samples: dict[str, dict[Labels, float]] = {}
     types: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         if line.startswith("#"):
@@ -97,6 +107,6 @@ def backwards(before: Scrape, after: Scrape) -> list[str]:
             for name, series in before.samples.items()
             if before.counts_up(name)
             for key, value in series.items()
-            if after.samples.get(name, {}).get(key, value) < value
+            if not math.isnan(value) and not after.samples.get(name, {}).get(key, value) >= value
         }
     )

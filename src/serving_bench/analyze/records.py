@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -27,19 +27,25 @@ _MS_PER = {"ms": 1.0, "s": 1000.0, "sec": 1000.0, "us": 1e-3, "ns": 1e-6}
 _NAN = float("nan")
 
 
+# Bounds of what can be: a value beyond them was not measured, and sums of values within them stay finite.
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_Turn = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
 class _Metric(msgspec.Struct):
-    value: float | None = None
+    value: _Amount | None = None
     unit: str = "ms"
 
 
 class _Metadata(msgspec.Struct):
-    request_start_ns: int
-    request_end_ns: int
+    request_start_ns: _Nanoseconds
+    request_end_ns: _Nanoseconds
     x_request_id: str | None = None
     x_correlation_id: str | None = None
     conversation_id: str | None = None
-    turn_index: int | None = None
-    credit_issued_ns: int | None = None
+    turn_index: _Turn | None = None
+    credit_issued_ns: _Nanoseconds | None = None
     benchmark_phase: str = PROFILING
     was_cancelled: bool = False
 
@@ -106,7 +112,7 @@ class RecordSet:
         return sum(self.oddities.get(kind, 0) for kind in DAMAGE)
 
 
-DAMAGE = ("cut line", "unreadable line", "overlong line")
+DAMAGE = ("cut line", "unreadable line", "impossible line", "repeated line", "overlong line")
 
 
 @dataclass
@@ -136,7 +142,8 @@ class _Columns:
         self.itl_ms.append(_milliseconds(metrics.inter_token_latency))
         self.latency_ms.append(_milliseconds(metrics.request_latency))
         self.prompt_tokens.append(_plain(metrics.usage_prompt_tokens))
-        self.cached_tokens.append(_plain(metrics.usage_prompt_cache_read_tokens))
+        prompt, cached = _plain(metrics.usage_prompt_tokens), _plain(metrics.usage_prompt_cache_read_tokens)
+        self.cached_tokens.append(_NAN if cached > prompt else cached)  # more than all cannot be: not known
         self.failed.append(record.error is not None)
         self.cancelled.append(meta.was_cancelled)
         self.request_id.append(meta.x_request_id or "")
@@ -173,12 +180,12 @@ def _plain(metric: _Metric | None) -> float:
     return _NAN if metric is None or metric.value is None else metric.value
 
 
-def _lines(source: BinaryIO, oddities: Counter[str]) -> Iterator[tuple[bytes, bool]]:
-    """Lines with whether they end in a newline; overlong ones are passed over in pieces."""
+def read_lines(source: BinaryIO, oddities: Counter[str], overlong: str) -> Iterator[tuple[bytes, bool]]:
+    """Lines with whether they end in a newline; overlong ones are passed over in pieces and counted."""
     while line := source.readline(LINE_LIMIT):
         whole = line.endswith(b"\n")
         if len(line) == LINE_LIMIT and not whole:
-            oddities["overlong line"] += 1
+            oddities[overlong] += 1
             while (piece := source.readline(LINE_LIMIT)) and not piece.endswith(b"\n"):
                 pass
             continue
@@ -198,13 +205,20 @@ def _collect(source: BinaryIO) -> RecordSet:
     oddities: Counter[str] = Counter()
     errors: Counter[str] = Counter()
     profiling, warmup = _Columns(), _Columns()
-    for line, whole in _lines(source, oddities):
+    seen: set[str] = set()
+    for line, whole in read_lines(source, oddities, "overlong line"):
         if line.isspace():
             continue
         try:
             record = decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except msgspec.ValidationError:
+            oddities["impossible line"] += 1
+            continue
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             oddities["unreadable line" if whole else "cut line"] += 1
+            continue
+        if problem := _impossible(record, seen):
+            oddities[problem] += 1
             continue
         if record.metadata.benchmark_phase != PROFILING:
             warmup.add(record)
@@ -214,6 +228,18 @@ def _collect(source: BinaryIO) -> RecordSet:
             errors[_error_kind(record.error)] += 1
     frozen = profiling.freeze()
     return RecordSet(frozen, warmup.freeze(), dict(oddities + _missing(frozen)), dict(errors))
+
+
+def _impossible(record: _Record, seen: set[str]) -> str | None:
+    """What is wrong with a record that can be read; ``seen`` are the ids of those before it."""
+    meta = record.metadata
+    if meta.request_end_ns < meta.request_start_ns:
+        return "impossible line"
+    if meta.x_request_id:
+        if meta.x_request_id in seen:
+            return "repeated line"
+        seen.add(meta.x_request_id)
+    return None
 
 
 def _missing(records: Records) -> Counter[str]:

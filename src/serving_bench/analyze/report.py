@@ -20,9 +20,8 @@ def build(runs: Iterable[LoadedRun]) -> Report:
 
 def _run(run: LoadedRun) -> Run:
     trace = points.index(run)
-    measured = {(one.conc, one.repeat): points.build(run, one, trace) for one in run.points}
-    everything = tuple(measured[key] for key in sorted(measured.keys()))
-    absent = _absent(run, set(measured))
+    measured = tuple(points.build(run, one, trace) for one in run.points)
+    absent = _absent(run, {(one.conc, one.repeat) for one in measured})
     status, notes = run.status, list(run.troubles)
     if run.bare:
         notes.append("a bare aiperf artifact directory: there is no plan, status or request trace to check against")
@@ -37,7 +36,7 @@ def _run(run: LoadedRun) -> Run:
         message=status.message if status else "",
         evidence=status.evidence if status else (),
         versions=dict(run.versions) or _aiperf_version(run),
-        points=tuple(sorted((*everything, *absent), key=lambda one: (one.conc, one.repeat))),
+        points=tuple(sorted((*measured, *absent), key=lambda one: (one.conc, one.repeat))),
         notes=tuple(notes),
         **(_planned(run.plan) if run.plan else {}),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from serving_bench.analyze.promtext import backwards
 from serving_bench.analyze.stats import Notes
 from serving_bench.report_contract import Replica
 
+_DECIMAL = re.compile(r"[0-9]{1,20}")
 APPROXIMATE = "from aiperf's scrapes of its profiling phase, whose edges are not exact"
 
 
@@ -77,7 +79,7 @@ def worker_map(point: LoadedPoint) -> dict[int, int]:
     for one in point.result.replicas if point.result else ():
         pair = point.scrapes.get(f"replica.{one.index}")
         labels = pair.after.labels("worker_id") if pair and not one.worker_ids else set()
-        workers |= {int(identity): one.index for identity in one.worker_ids if identity.isdecimal()}
+        workers |= {int(identity): one.index for identity in one.worker_ids if _DECIMAL.fullmatch(identity)}
         workers |= {int(label, 16): one.index for label in labels if _is_hex(label)}
     return workers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -38,11 +39,10 @@ def run(options: AnalyzeOptions, env: Mapping[str, str], out: TextIO) -> Report:
     _check(options)
     found = report.build(inputs.load(path) for path in inputs.expand(options.paths))
     write_model(options.out / "report.json", found)
-    print(console.text(found), end="", file=out)
-    if options.report_only:
-        print(f"report: {options.out / 'report.json'}", file=out)
-    else:
-        _write_views(found, options.out, env, out)
+    where = "report.json" if options.report_only else _write_views(found, options.out, env)
+    with suppress(BrokenPipeError):  # a reader that has gone (`| head`) costs neither outputs nor gates
+        print(gha.harmless(env, console.text(found)), end="", file=out)
+        print(f"report: {options.out / where}", file=out)
     gha.set_output(env, "report-path", str(options.out))
     gha.set_output(env, "verdict", found.verdict.outcome.value)
     _gate(found, options.fail_on)
@@ -59,13 +59,14 @@ def _check(options: AnalyzeOptions) -> None:
         raise InputError("no path was given to analyze", code="SB-ANALYZE-INPUT", hint="give a run directory")
 
 
-def _write_views(found: Report, folder: Path, env: Mapping[str, str], out: TextIO) -> None:
+def _write_views(found: Report, folder: Path, env: Mapping[str, str]) -> str:
+    """Write the views; returns what to tell about them."""
     summary = markdown.summary(found)
     write_atomic(folder / "summary.md", summary)
     write_atomic(folder / "comment.md", markdown.comment(found))
     write_atomic(folder / "report.html", html.page(found))
     gha.append_summary(env, summary)
-    print(f"report: {folder / 'report.html'} (and report.json, summary.md, comment.md beside it)", file=out)
+    return "report.html (and report.json, summary.md, comment.md beside it)"
 
 
 def _gate(found: Report, fail_on: frozenset[str]) -> None:

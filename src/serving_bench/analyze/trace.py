@@ -13,13 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, BinaryIO, cast
 
 import msgspec
 import numpy as np
 
 from serving_bench.analyze.arrays import Hashes
+from serving_bench.analyze.records import read_lines
 
 _NO_HASHES: Hashes = np.empty(0, dtype=np.uint64)
+
+
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+_Milliseconds = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
 
 class _Worker(msgspec.Struct):
@@ -28,25 +34,25 @@ class _Worker(msgspec.Struct):
 
 
 class _Replay(msgspec.Struct):
-    trace_block_size: int = 0
+    trace_block_size: _Tokens = 0
     input_sequence_hashes: list[int] = []
 
 
 class _Request(msgspec.Struct):
     x_request_id: str | None = None
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    request_received_ms: float | None = None
-    prefill_wait_time_ms: float | None = None
-    prefill_time_ms: float | None = None
-    ttft_ms: float | None = None
+    input_tokens: _Tokens | None = None
+    cached_tokens: _Tokens | None = None
+    request_received_ms: _Milliseconds | None = None
+    prefill_wait_time_ms: _Milliseconds | None = None
+    prefill_time_ms: _Milliseconds | None = None
+    ttft_ms: _Milliseconds | None = None
     worker: _Worker | None = None
     replay: _Replay | None = None
 
 
 class _Event(msgspec.Struct):
     event_type: str = ""
-    event_time_unix_ms: float | None = None
+    event_time_unix_ms: _Milliseconds | None = None
     request: _Request | None = None
 
 
@@ -112,10 +118,13 @@ def _lines(path: Path, oddities: Counter[str]) -> Iterator[bytes]:
     opener = gzip.open if path.suffix == ".gz" else Path.open
     try:
         with opener(path, "rb") as source:
-            yield from source
+            for line, _ in read_lines(cast("BinaryIO", source), oddities, "overlong trace line"):
+                yield line
     except (EOFError, gzip.BadGzipFile, zlib.error):
         # The writer was stopped before it closed the file: what came before is good.
         oddities["trace file cut"] += 1
+    except OSError:
+        oddities["trace file that cannot be read"] += 1
 
 
 def _read_file(path: Path, start: int, oddities: Counter[str]) -> Iterator[Traced]:
@@ -125,10 +134,10 @@ def _read_file(path: Path, start: int, oddities: Counter[str]) -> Iterator[Trace
             continue
         try:
             event = decode(line).event
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            traced = None if event is None else _traced(event, start)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):  # a hash beyond 64 bits
             oddities["unreadable trace line"] += 1
             continue
-        traced = None if event is None else _traced(event, start)
         if traced is not None:
             yield traced
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from serving_bench.analyze.arrays import Bools, Ints
 from serving_bench.analyze.records import Records
 
+_TURN = re.compile(r"[0-9]{1,6}")
 ROOMS_HEADER = ["conversation_id", "room", "room_turn"]
 
 
@@ -53,17 +55,25 @@ class Turns:
 def parse_rooms(text: str) -> RoomsPlan:
     """Parse a rooms plan; ``ValueError`` says which line is wrong."""
     reader = csv.reader(io.StringIO(text, newline=""))
-    header = next(reader, [])
+    header = next(_rows(reader), [])
     if header != ROOMS_HEADER:
         raise ValueError(f"line 1: expected {','.join(ROOMS_HEADER)}, found {','.join(header)[:80]!r}")
     plan: dict[str, RoomStart] = {}
-    for row in reader:
-        if len(row) != len(ROOMS_HEADER) or not row[2].isdecimal():
+    for row in _rows(reader):
+        if len(row) != len(ROOMS_HEADER) or not _TURN.fullmatch(row[2]):
             raise ValueError(f"line {reader.line_num}: expected an id, a room and a whole number, found {row!r:.80}")
         if row[0] in plan:
             raise ValueError(f"line {reader.line_num}: conversation {row[0]!r:.80} is named twice")
         plan[row[0]] = RoomStart(row[1], int(row[2]))
     return plan
+
+
+def _rows(reader: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The rows; what csv itself cannot read is a ``ValueError`` too."""
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
 
 
 def assign(records: Records, plan: RoomsPlan | None) -> Turns:

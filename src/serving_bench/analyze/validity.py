@@ -24,6 +24,7 @@ class Check:
 CHECKS = (
     Check("PLAN_UNREADABLE", Verdict.INVALID, basic.plan_unreadable),
     Check("POINT_FAILED", Verdict.INVALID, basic.point_failed),
+    Check("POINT_MISPLACED", Verdict.INVALID, basic.point_misplaced),
     Check("REPLICA_DIED", Verdict.INVALID, basic.replica_died),
     Check("ROUTER_DIED", Verdict.INVALID, basic.router_died),
     Check("RECORDS_MISSING", Verdict.INVALID, basic.records_missing),
@@ -38,6 +39,8 @@ CHECKS = (
     Check("WORKLOAD_MISMATCH", Verdict.INVALID, basic.workload_mismatch),
     Check("CLOCK_STEPPED", Verdict.INVALID, basic.clock_stepped),
     Check("WARMUP_IN_WINDOW", Verdict.INVALID, basic.warmup_in_window),
+    Check("ROOMS_UNKNOWN", Verdict.DEGRADED, quality.rooms_unknown),
+    Check("TTFT_MISSING", Verdict.DEGRADED, quality.ttft_missing),
     Check("WARMUP_MISSING", Verdict.DEGRADED, quality.warmup_missing),
     Check("WARMUP_REPLAYED", Verdict.DEGRADED, quality.warmup_replayed),
     Check("CACHE_NOT_FRESH", Verdict.DEGRADED, quality.cache_not_fresh),

@@ -141,7 +141,8 @@ def build_run(path: Path) -> RunFolder:
     shutil.copy(DATA / "start0.000000.jsonl.gz", path / "trace")
     shutil.copy(DATA / "rooms.csv", path)
     (path / "dataset.txt").write_text(f"voice-agent sha256:{DATASET_SHA}\n")
-    (path / "environment.json").write_text(json.dumps({"versions": {"ai-dynamo": "1.6.1", "aiperf": "0.13.0"}}))
+    packages = {"ai-dynamo": "1.6.1", "aiperf": "0.13.0"}
+    (path / "environment.json").write_text(json.dumps({"bench": {"packages": packages}}))
     run.write_plan(make_plan())
     run.write_status()
     run.write_result()
