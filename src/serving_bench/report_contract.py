@@ -241,6 +241,8 @@ class Run(Contract):
     """What the plan says the prefix cache holds when a point starts."""
     versions: dict[str, str] = Field(default_factory=dict)
     """Package → version, as the run's environment.json has them."""
+    overrides: dict[str, str] = Field(default_factory=dict)
+    """Flag → value of what the command line had set instead of the config."""
     replicas: int | None = None
     gpus: int | None = None
     points: tuple[Point, ...]

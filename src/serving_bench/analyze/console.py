@@ -55,6 +55,7 @@ def _run(run: Run) -> list[str]:
 def _title(run: Run) -> str:
     parts = [plain(run.config), f"on {plain(run.cluster)}" if run.cluster else ""]
     facts = [run.engine, f"{run.replicas} replicas" if run.replicas else None, run.router, run.scenario]
+    facts.append(fmt.overridden(run))
     known = ", ".join(plain(fact) for fact in facts if fact)
     return " ".join(part for part in parts if part) + (f" ({known})" if known else "")
 

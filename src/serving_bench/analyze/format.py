@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving_bench.report_contract import Distribution, Point, Replica, SloCheck
+from serving_bench.report_contract import Distribution, Point, Replica, Run, SloCheck
 
 NONE = "-"
 """What stands for a number that is not known."""
@@ -93,3 +93,9 @@ def objectives(point: Point) -> str:
     if any(check.met is False for check in point.slo):
         return "missed"
     return "met" if all(check.met for check in point.slo) else "not known"
+
+
+def overridden(run: Run) -> str | None:
+    """What the command line had set instead of the config: ``overridden: conc 2, repeats 3``."""
+    found = ", ".join(f"{name} {value}" for name, value in run.overrides.items())
+    return f"overridden: {found}" if found else None

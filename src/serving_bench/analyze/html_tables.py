@@ -160,6 +160,7 @@ def facts(run: Run) -> Markup:
         "model": run.model,
         "image": run.image,
         "scenario": run.scenario,
+        "overridden by the command line": ", ".join(f"{name} {value}" for name, value in run.overrides.items()) or None,
         "cache at the start of a point": run.cache_state,
         "workload": run.workload,
         "comparability": run.comparability,

@@ -69,6 +69,7 @@ def _verdict(report: Report) -> str:
 
 def _run_head(run: Run) -> str:
     facts = [run.engine, f"{run.replicas} replicas" if run.replicas else None, run.router, run.model, run.scenario]
+    facts.append(fmt.overridden(run))
     known = ", ".join(md.inert(fact, 120) for fact in facts if fact)
     where = f" on {md.inert(run.cluster, 120)}" if run.cluster else ""
     lines = [f"#### {md.inert(run.config, 200)}{where}\n", f"{known}\n" if known else ""]

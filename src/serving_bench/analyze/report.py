@@ -54,6 +54,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
         "model": plan.model.id or plan.model.served_name,
         "scenario": plan.scenario.name,
         "cache_state": plan.cache.value,
+        "overrides": plan.overrides,
         "replicas": plan.replicas,
         "gpus": plan.gpus,
     }

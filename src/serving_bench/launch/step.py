@@ -81,7 +81,8 @@ def run(options: LaunchOptions, env: Mapping[str, str], out: TextIO) -> RunStatu
 def _read_plan(options: LaunchOptions) -> Plan:
     plan = read_model(options.plan, Plan)
     if options.conc is not None:
-        plan = plan.model_copy(update={"conc": options.conc})
+        recorded = {**plan.overrides, "conc": ",".join(map(str, options.conc))}
+        plan = plan.model_copy(update={"conc": options.conc, "overrides": recorded})
     if plan.cluster.runtime is not Runtime.PROCESS:
         raise InputError(
             f"{options.plan}: launch runs {Runtime.PROCESS} clusters, {plan.cluster.name} is {plan.cluster.runtime}",

@@ -227,6 +227,14 @@ def test_no_first_turns_is_said_and_never_zero(sample: Report) -> None:
     assert ("span", "none (n = 0)") in Page(html.page(found)).words
 
 
+def test_what_the_command_line_had_set_is_said_in_every_view(sample: Report) -> None:
+    run = sample.runs[0].model_copy(update={"overrides": {"conc": "2", "duration": "60"}})
+    report = sample.model_copy(update={"runs": (run,)})
+    for view in (console.text(report), markdown.summary(report), markdown.comment(report)):
+        assert "overridden: conc 2, duration 60" in view
+    assert "conc 2, duration 60" in html.page(report)
+
+
 def test_the_console_is_at_most_100_columns_wide(sample: Report) -> None:
     wide = large(sample)
     assert max(len(line) for line in console.text(wide).splitlines()) <= 100
