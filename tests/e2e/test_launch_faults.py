@@ -124,12 +124,12 @@ def test_an_engine_that_is_never_healthy_meets_the_deadline(
     _assert_nothing_left(run)
 
 
-@pytest.mark.parametrize("name", ["DYN_SYSTEM_PORT", "--zmq-kv-events-ports", "--http-port"])
+@pytest.mark.parametrize("name", ["DYN_SYSTEM_PORT", "zmq-kv-events-ports", "http-port"])
 def test_a_port_taken_before_the_start_gets_a_fresh_block(
     start: Callable[..., Run], plans: Plans, sandbox: Sandbox, fake_bench: Path, name: str
 ) -> None:
     plan = plans.fake_engine("port_thief.py", sandbox.folder / "stolen", name, "--", *MOCKER)
-    if name == "--http-port":
+    if name == "http-port":
         thief = (*plan.engine.argv[:4], "--", *FRONTEND)
         plan = plans.small(router=ProcessSpec(kind="dynamo.frontend", argv=thief))
     run = start(plan, fake_bench)

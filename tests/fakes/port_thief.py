@@ -1,8 +1,8 @@
 """Takes a port of the replica that it is started as, then becomes that replica.
 
 Arguments: a file that is created by the first theft (further starts are
-honest; ``-``: none is), the environment variable or the flag that names the
-port, and after ``--`` the command to become. The port is held by a child of its own, as a stranger would
+honest; ``-``: none is), the environment variable or the flag (without its
+hyphens, so that the plan has no such flag of its own) that names the port, and after ``--`` the command to become. The port is held by a child of its own, as a stranger would
 hold it for as long as it lives.
 """
 
@@ -40,7 +40,7 @@ def main() -> None:
     marker, name = Path(sys.argv[1]), sys.argv[2]
     command = sys.argv[sys.argv.index("--") + 1 :]
     if _steals(marker):
-        _steal(int(command[command.index(name) + 1] if name.startswith("--") else os.environ[name]))
+        _steal(int(command[command.index(f"--{name}") + 1] if name.islower() else os.environ[name]))
     else:
         print("an honest start", flush=True)
     os.execvp(command[0], command)
