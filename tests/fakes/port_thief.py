@@ -1,9 +1,10 @@
 """Takes a port of the replica that it is started as, then becomes that replica.
 
 Arguments: a file that is created by the first theft (further starts are
-honest; ``-``: none is), the environment variable or the flag (without its
-hyphens, so that the plan has no such flag of its own) that names the port, and after ``--`` the command to become. The port is held by a child of its own, as a stranger would
-hold it for as long as it lives.
+honest; ``-``: none is), the environment variable that names the port or the
+flag that does (without its hyphens, so that the plan has no such flag of its
+own), and after ``--`` the command to become. The port is held by a child of its
+own, as a stranger would hold it for as long as it lives.
 """
 
 from __future__ import annotations
