@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from serving_bench.datasets.voice_agent import Generated, VoiceAgentArguments, generate
+from serving_bench.datasets.voice_agent import Generated, generate
+from serving_bench.datasets.voice_arguments import VoiceAgentArguments
 from serving_bench.errors import InputError
 
 

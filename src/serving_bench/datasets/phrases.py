@@ -9,6 +9,12 @@ AGENTS: tuple[tuple[str, str], ...] = (
     ("Freight Watch", "You look after shippers: pick-ups, customs papers, delays, claims and proof of delivery."),
     ("Grid Helper", "You look after households: meters, outages, tariffs, moving house and payment plans."),
     ("Campus Guide", "You look after students: courses, fees, rooms, exams, library cards and transcripts."),
+    ("Fleet Care", "You look after drivers of hired cars: breakdowns, extensions, tolls, damage and returns."),
+    ("Night Porter", "You look after residents of a building: keys, noise, parcels, lifts and visitors at night."),
+    ("Ticket Window", "You look after concert and theatre goers: seats, refunds, wheelchair places and lost tickets."),
+    ("Claims Desk", "You look after insured people: accidents, documents, experts, payments and deadlines."),
+    ("Garden Gate", "You look after customers of a nursery: orders, planting advice, delivery and replacements."),
+    ("Signal Room", "You look after internet customers: outages, routers, speed, technicians and contracts."),
 )
 
 SLOTS: dict[str, tuple[str, ...]] = {
@@ -70,3 +76,15 @@ LAST_NAMES: tuple[str, ...] = (
     "Abel", "Brook", "Castillo", "Dahl", "Egan", "Fiala", "Grau", "Holm", "Ibarra", "Jansen", "Kovac", "Lund",
     "Moreau", "Nagy", "Okafor", "Petrov", "Quist", "Rossi", "Silva", "Tanaka", "Urban", "Varga", "Weiss", "Zeman",
 )  # fmt: skip
+
+TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("find_record", "Look a caller up. Use it before anything is said about a case.", ("reference", "detail")),
+    ("list_cases", "List what is open for a caller, the oldest first.", ("reference", "thing")),
+    ("list_slots", "List free times for a thing at a place.", ("thing", "place", "day")),
+    ("book_slot", "Book one of the free times. Use it after the caller has said yes.", ("thing", "day", "time")),
+    ("cancel_case", "Cancel a thing. Say first what it costs.", ("reference", "thing", "amount")),
+    ("quote_price", "Work out what a change costs, with the reason.", ("thing", "amount")),
+    ("send_papers", "Send papers to the caller.", ("reference", "way", "place")),
+    ("hand_over", "Hand the call to another desk, with what was agreed.", ("reference", "thing", "mood")),
+)
+"""Name, what it is for, and the slots that are its arguments."""

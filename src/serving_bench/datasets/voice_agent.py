@@ -3,11 +3,15 @@
 A *room* is one call: a caller talks to an agent and may be handed over to a
 second agent, which starts a second conversation in the same room (another
 system prompt, the turn count of the room goes on). Every room of an agent
-shares that agent's long system prompt, as a fleet of voice agents does.
+shares that agent's long system prompt, as a fleet of voice agents does. An
+agent may answer a turn with the call of a tool; the result is a turn of its
+own, in words: aiperf's ``multi_turn`` format carries text, a role and a delay
+for each turn, and neither tool calls nor tool definitions.
 
 The output is byte-identical wherever it is made: the only source of randomness
 is ``random.Random(seed).random()``, whose sequence Python guarantees across
-versions and platforms, and all text is ASCII.
+versions and platforms, and all text is ASCII. An argument at its default draws
+nothing, so that datasets locked before it was there stay as they are.
 """
 
 from __future__ import annotations
@@ -15,52 +19,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import random
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
 from serving_bench.datasets import phrases
+from serving_bench.datasets.voice_arguments import VoiceAgentArguments
+from serving_bench.datasets.voice_text import Draw, caller_turn, record, system_prompt, tool_result
 
-_SLOT = re.compile(r"\{(\w+)\}")
-
-
-class VoiceAgentArguments(BaseModel):
-    """Arguments of the generator, as the dataset lock records them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    seed: int = 1
-    agents: int = Field(default=3, ge=1, le=len(phrases.AGENTS))
-    rooms: int = Field(default=48, ge=1, le=100_000)
-    warmup_rooms: int = Field(default=5, ge=0, le=1_000)
-    """One more than the warm-up plays: aiperf draws a conversation ahead at the
-    end of each phase and drops it, so that without the spare one the load
-    would miss its first conversation and come round to a warm-up one."""
-    min_turns: int = Field(default=3, ge=1, le=200)
-    max_turns: int = Field(default=8, ge=1, le=200)
-    prompt_rules: int = Field(default=48, ge=1, le=2_000)
-    """Rules in an agent's system prompt; one rule is about 20 words."""
-    record_notes: int = Field(default=60, ge=0, le=2_000)
-    """Notes about the caller in the first message of a room; one is about 10 words."""
-    handover_every: int = Field(default=6, ge=0)
-    """Every n-th room is handed over to a second agent, but for the last ``handover_lag``; 0: none is."""
-    handover_lag: int = Field(default=12, ge=1)
-    """Conversations between the two of a handed-over room in the file, so that
-    a replay at a concurrency up to this starts the second after the first."""
-    min_output_tokens: int = Field(default=16, ge=1)
-    max_output_tokens: int = Field(default=48, ge=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> VoiceAgentArguments:
-        if self.min_turns > self.max_turns:
-            raise ValueError("min_turns is greater than max_turns")
-        if self.min_output_tokens > self.max_output_tokens:
-            raise ValueError("min_output_tokens is greater than max_output_tokens")
-        return self
+_WARMUP_SEED = 1_000_003
+"""Added to the seed for warm-up rooms that must not change the draws of the others."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +47,6 @@ class Generated:
     request_count: int
 
 
-class _Draw:
-    """The few draws the generator needs, built on ``random()`` alone."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def integer(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included."""
-        return low + int(self._random.random() * (high - low + 1))
-
-    def pick(self, items: Sequence[str]) -> str:
-        return items[self.integer(0, len(items) - 1)]
-
-
 @dataclass(frozen=True)
 class _Conversation:
     id: str
@@ -106,33 +59,45 @@ class _Conversation:
         return len(self.turns) - 1
 
 
-def _sentence(draw: _Draw, template: str) -> str:
-    """Fill each ``{slot}`` of a template with a draw of its own."""
-    return _SLOT.sub(lambda slot: draw.pick(phrases.SLOTS[slot[1]]), template)
+@dataclass(frozen=True)
+class _Agent:
+    number: int
+    prompt: str
 
 
-def _system_prompt(draw: _Draw, agent: int, rules: int) -> str:
-    name, duty = phrases.AGENTS[agent]
-    lines = [f"You are {name}, a voice agent. {duty}", "Follow these rules at all times."]
-    lines += [f"{n}. {_sentence(draw, draw.pick(phrases.RULES))}" for n in range(1, rules + 1)]
-    return "\n".join(lines)
+def _agents(draw: Draw, args: VoiceAgentArguments) -> list[_Agent]:
+    found = []
+    for number in range(args.agents):
+        most = args.max_prompt_rules
+        rules = args.prompt_rules if most is None else draw.integer(args.prompt_rules, most)
+        found.append(_Agent(number, system_prompt(draw, number, rules, args.tools)))
+    return found
 
 
-def _turns(draw: _Draw, args: VoiceAgentArguments, prompt: str, opening: str, count: int) -> list[dict[str, Any]]:
-    turns: list[dict[str, Any]] = [{"role": "system", "text": prompt}]
+def _turns(
+    draw: Draw, args: VoiceAgentArguments, agent: _Agent, *, opening: str, count: int, room: str
+) -> list[dict[str, Any]]:
+    """The system prompt, then ``count`` turns of the caller with the results of tools between them."""
+    turns: list[dict[str, Any]] = [{"role": "system", "text": agent.prompt}]
     for index in range(count):
-        said = [_sentence(draw, draw.pick(phrases.CALLER)) for _ in range(draw.integer(1, 3))]
+        said = caller_turn(draw)
         if index == 0:
             said.insert(0, opening)
-        tokens = draw.integer(args.min_output_tokens, args.max_output_tokens)
-        turns.append({"role": "user", "text": " ".join(said), "output_length": tokens})
+        turn = _turn(draw, " ".join(said), args.min_output_tokens, args.max_output_tokens)
+        if index and args.max_pause_ms:
+            turn["delay"] = draw.integer(args.min_pause_ms, args.max_pause_ms)
+        turns.append(turn)
+        if args.tools and args.tool_share and draw.chance(args.tool_share):
+            turn["output_length"] = draw.integer(args.min_call_tokens, args.max_call_tokens)
+            result = tool_result(draw, agent.number, args.tools, room)
+            turns.append(_turn(draw, result, args.min_output_tokens, args.max_output_tokens))
+            if args.max_tool_ms:
+                turns[-1]["delay"] = draw.integer(args.min_tool_ms, args.max_tool_ms)
     return turns
 
 
-def _record(draw: _Draw, args: VoiceAgentArguments, caller: str, room: str) -> str:
-    """What is known of the caller: the part of a first prompt that no other room shares."""
-    notes = [f"- {_sentence(draw, draw.pick(phrases.RECORD))}" for _ in range(args.record_notes)]
-    return "\n".join([f"Record of {caller}, reference {room}:", *notes])
+def _turn(draw: Draw, text: str, least: int, most: int) -> dict[str, Any]:
+    return {"role": "user", "text": text, "output_length": draw.integer(least, most)}
 
 
 def _is_handed_over(args: VoiceAgentArguments, number: int) -> bool:
@@ -141,19 +106,34 @@ def _is_handed_over(args: VoiceAgentArguments, number: int) -> bool:
     return every > 0 and number % every == every - 1 and number + args.handover_lag < args.rooms
 
 
-def _room(draw: _Draw, args: VoiceAgentArguments, prompts: list[str], number: int, room: str) -> list[_Conversation]:
-    """The one or two conversations of a room."""
-    agent = draw.integer(0, args.agents - 1)
-    count = draw.integer(args.min_turns, args.max_turns)
+def _count(draw: Draw, args: VoiceAgentArguments, number: int) -> int:
+    """Turns of the caller in a room."""
+    every = args.long_every
+    if every and number % every == every // 2:
+        return draw.integer(args.min_long_turns, args.max_long_turns)
+    return draw.integer(args.min_turns, args.max_turns)
+
+
+def _room(
+    draw: Draw, args: VoiceAgentArguments, agents: list[_Agent], number: int, room: str, *, agent: int | None = None
+) -> list[_Conversation]:
+    """The one or two conversations of a room, with the agent given or with one drawn."""
+    chosen = agents[draw.integer(0, args.agents - 1) if agent is None else agent]
+    count = _count(draw, args, number)
     caller = f"{draw.pick(phrases.FIRST_NAMES)} {draw.pick(phrases.LAST_NAMES)}"
-    opening = f"{_record(draw, args, caller, room)}\nHello, this is {caller}, reference {room}."
+    opening = f"{record(draw, args.record_notes, caller, room)}\nHello, this is {caller}, reference {room}."
     handed_over = _is_handed_over(args, number) and count > 1
     head = count - count // 2 if handed_over else count
-    parts = [_Conversation(f"{room}-a", room, 0, _turns(draw, args, prompts[agent], opening, head))]
+    parts = [_Conversation(f"{room}-a", room, 0, _turns(draw, args, chosen, opening=opening, count=head, room=room))]
     if handed_over:
-        other = prompts[(agent + 1) % args.agents]
-        note = f"Handed over from {phrases.AGENTS[agent][0]}: {caller}, reference {room}."
-        parts.append(_Conversation(f"{room}-b", room, head, _turns(draw, args, other, note, count - head)))
+        other = agents[(chosen.number + 1) % args.agents]
+        note = f"Handed over from {phrases.AGENTS[chosen.number][0]}: {caller}, reference {room}."
+        if args.handover_notes:
+            note = f"{note}\n{record(draw, args.handover_notes, caller, room)}"
+        at = parts[0].requests
+        parts.append(
+            _Conversation(f"{room}-b", room, at, _turns(draw, args, other, opening=note, count=count - head, room=room))
+        )
     return parts
 
 
@@ -169,14 +149,27 @@ def _in_order(rooms: list[list[_Conversation]], lag: int) -> list[_Conversation]
     return ordered + [later for _, later in waiting]
 
 
+def _warmup(draw: Draw, args: VoiceAgentArguments, agents: list[_Agent]) -> list[_Conversation]:
+    """Warm-up rooms are never handed over: each of them is one conversation."""
+    calm: dict[str, Any] = {"handover_every": 0}
+    if args.warmup_each_agent:
+        draw = Draw(args.seed + _WARMUP_SEED)
+        calm |= {"min_turns": 1, "max_turns": 1, "long_every": 0, "tool_share": 0.0}
+    calm_args = args.model_copy(update=calm)
+    return [
+        _room(draw, calm_args, agents, n, f"warmup-{n:03d}", agent=n % args.agents if args.warmup_each_agent else None)[
+            0
+        ]
+        for n in range(args.warmup_rooms)
+    ]
+
+
 def generate(args: VoiceAgentArguments) -> Generated:
     """Make the conversations and the rooms plan that ``args`` describe."""
-    draw = _Draw(args.seed)
-    prompts = [_system_prompt(draw, agent, args.prompt_rules) for agent in range(args.agents)]
-    # Warm-up rooms are never handed over: each of them is one conversation.
-    calm = args.model_copy(update={"handover_every": 0})
-    warmup = [_room(draw, calm, prompts, n, f"warmup-{n:03d}")[0] for n in range(args.warmup_rooms)]
-    rooms = [_room(draw, args, prompts, n, f"room-{n:05d}") for n in range(args.rooms)]
+    draw = Draw(args.seed)
+    agents = _agents(draw, args)
+    warmup = _warmup(draw, args, agents)
+    rooms = [_room(draw, args, agents, n, f"room-{n:05d}") for n in range(args.rooms)]
     ordered = warmup + _in_order(rooms, args.handover_lag)
     lines = [json.dumps({"session_id": c.id, "turns": c.turns}, separators=(",", ":")) for c in ordered]
     plan = io.StringIO(newline="")

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from serving_bench.datasets.generators import run_generator
-from serving_bench.datasets.voice_agent import Generated, VoiceAgentArguments, generate
+from serving_bench.datasets.voice_agent import Generated, generate
+from serving_bench.datasets.voice_arguments import VoiceAgentArguments
 from serving_bench.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]
