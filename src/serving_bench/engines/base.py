@@ -77,7 +77,7 @@ class Engine:
     """The command takes the model as a word after the first ones."""
 
     def gpus(self, argv: Sequence[str]) -> int | None:
-        """GPUs that the command line asks for (tensor, pipeline and data parallel sizes multiplied); None where it does not tell."""
+        """GPUs that the command line asks for: its parallel sizes multiplied; None where it does not tell."""
         if not self.parallel_flags or flag_values(argv, self.parallel_elsewhere):
             return None
         total = 1
