@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -311,3 +312,14 @@ def test_a_retry_after_may_be_a_date(client: Client) -> None:
 
 def test_waits_are_bounded() -> None:
     assert sum(hub_retry.BACKOFF_S) + hub_retry.LONGEST_WAIT_S * len(hub_retry.BACKOFF_S) < 600
+
+
+def test_the_document_lists_every_code() -> None:
+    root = Path(__file__).resolve().parents[3]
+    source = (root / "src/serving_bench/datasets/hub_errors.py").read_text(encoding="utf-8")
+    raised = set(re.findall(r'"([A-Z]{2,}(?:-[A-Z]+)*)"', source))
+    listed = re.findall(
+        r"^\| `SB-HUB-([A-Z-]+)` \|", (root / "docs/datasets.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert set(listed) == raised
+    assert len(listed) == len(raised)
