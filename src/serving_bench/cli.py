@@ -246,7 +246,7 @@ def _render(args: argparse.Namespace, env: Environment) -> int:
         if args.explain is not None:
             print(step.explanation(args.config_dir, args.explain, options.overrides), end="")
         else:
-            step.run(options, env, sys.stdout)
+            step.run(options, env, sys.stdout, sys.stderr)
     except ConfigError as error:
         if options.json_format:
             print(step.problems_json(error.problems), end="")

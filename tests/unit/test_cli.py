@@ -69,6 +69,12 @@ def test_wrong_usage_is_2(args: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_check_prints_rows_on_stdout_and_nothing_else_there() -> None:
+    done = serving_bench("render", "--check", "--image", "registry.example/engine:1.0", "demo-2rep-dyn-mocker-kv")
+    assert done.stdout == "demo-2rep-dyn-mocker-kv voice-agent-demo (54 conversations) c4,8 cluster:hosted-mocker\n"
+    assert done.stderr.startswith("warning: --image: ")
+
+
 @pytest.mark.parametrize(("conc", "code"), [("4,4", "SB-CONC-REPEATED"), ("0", "SB-RANGE"), ("a", "SB-TYPE")])
 def test_what_the_command_line_sets_is_checked_like_the_file(conc: str, code: str) -> None:
     done = serving_bench("render", "--check", "--conc", conc)
@@ -117,7 +123,7 @@ def test_bad_input_is_named_with_file_line_and_code(
     [
         (["render", "--check", "no-such-config"], "SB-CONFIG-UNKNOWN"),
         (["render", "--check", "--config-dir", "no-such-folder"], "SB-CONFIG-NONE"),
-        (["render", "--out", "/proc/nowhere"], "SB-FILE-WRITE"),
+        (["render", "--out", "/proc/nowhere", "demo-2rep-dyn-mocker-kv"], "SB-FILE-WRITE"),
         (["launch", "--plan", "/nowhere/plan.json", "--out", "/tmp/never-made"], "SB-FILE-MISSING"),
         (["analyze", "/nowhere/run", "--out", "/tmp/never-made"], "SB-ANALYZE-INPUT"),
     ],

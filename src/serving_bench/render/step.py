@@ -25,8 +25,11 @@ from serving_bench.render.sweep import fast, with_mode
 __all__ = ["RenderOptions", "explanation", "problems_json", "run"]
 
 
-def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> Rows:
+def run(options: RenderOptions, env: Mapping[str, str], out: TextIO, notes: TextIO | None = None) -> Rows:
     """Validate and, unless only checking, write; returns the rows.
+
+    Warnings and notices go to ``notes`` where it is given and they are no
+    annotations, so that ``out`` holds a line per row and nothing else.
 
     Raises ``ConfigError`` with every problem, after they were annotated on a
     runner, and ``InputError`` for what git, the event or GitHub's limits refuse.
@@ -46,11 +49,11 @@ def run(options: RenderOptions, env: Mapping[str, str], out: TextIO) -> Rows:
     notices = [*selection.notices, *notices]
     made = outputs(rows, fail_fast=sweep.fail_fast, extra=_extra(options, sweep, rows, notices))
     notices += [Notice(code, message) for code, message in made.warnings]
-    _say_notices(notices, shown, out, quiet=options.json_format)
     if options.json_format:
         print(problems_json(loaded.warnings, notices), end="", file=out)
     else:
-        _say_rows(options, loaded.warnings, rows, out)
+        _say_notes(loaded.warnings, notices, env, out if gha.on_runner(env) else notes or out)
+        _say_rows(options, rows, out)
     if options.out is not None:
         _write(rows, options.out)
         _announce(made, rows, notices, env)
@@ -94,19 +97,20 @@ def annotate(problems: Sequence[Problem], env: Mapping[str, str], out: TextIO) -
             print(gha.problem_annotation(problem), file=out)
 
 
-def _say_notices(notices: Iterable[Notice], env: Mapping[str, str], out: TextIO, *, quiet: bool) -> None:
-    """As annotations on a runner, else as lines; ``quiet`` where a program reads what is printed."""
-    for notice in notices:
-        if gha.on_runner(env):
+def _say_notes(warnings: Iterable[Problem], notices: Iterable[Notice], env: Mapping[str, str], out: TextIO) -> None:
+    """As annotations on a runner, where the warnings have theirs already; else a line each."""
+    if gha.on_runner(env):
+        for notice in notices:
             print(gha.annotation(_level(notice), notice.message, title=notice.code), file=out)
-        elif not quiet:
-            print(f"{_level(notice)}: {notice.message} [{notice.code}]", file=out)
-
-
-def _say_rows(options: RenderOptions, warnings: Iterable[Problem], rows: Rows, out: TextIO) -> None:
-    """The lines that ``render --check`` promises, and a last one where something was written."""
+        return
     for problem in warnings:
         print(f"warning: {problem.text()}", file=out)
+    for notice in notices:
+        print(f"{_level(notice)}: {notice.message} [{notice.code}]", file=out)
+
+
+def _say_rows(options: RenderOptions, rows: Rows, out: TextIO) -> None:
+    """The lines that ``render --check`` promises, and a last one where something was written."""
     for row in rows.all():
         print(check_line(row.plan), file=out)
     if options.out is not None:
