@@ -12,7 +12,7 @@ from serving_bench.config.inventory import explain
 from serving_bench.config.loader import Loaded, load
 from serving_bench.config.overrides import Overrides
 from serving_bench.contracts import Plan
-from serving_bench.errors import ConfigError, Problem
+from serving_bench.errors import ConfigError, InputError, Problem
 from serving_bench.files import dump_json, write_atomic, write_model
 from serving_bench.render.estimate import ASSUMPTIONS, estimate
 from serving_bench.render.labels import Sweep
@@ -47,7 +47,7 @@ def run(options: RenderOptions, env: Mapping[str, str], out: TextIO, notes: Text
     annotate(loaded.warnings, shown, out)
     rows, notices = _rows(options, sweep, loaded.plans)
     notices = [*selection.notices, *notices]
-    made = outputs(rows, fail_fast=sweep.fail_fast, extra=_extra(options, sweep, rows, notices))
+    made = _outputs(options, sweep, rows, notices)
     notices += [Notice(code, message) for code, message in made.warnings]
     if options.json_format:
         print(problems_json(loaded.warnings, notices), end="", file=out)
@@ -71,6 +71,16 @@ def _rows(options: RenderOptions, sweep: Sweep, plans: Sequence[Plan]) -> tuple[
     if sweep.fast:
         return build(chosen, split=1, canary=sweep.canary, fit=fast), notices
     return build(chosen, split=options.split, canary=sweep.canary), notices
+
+
+def _outputs(options: RenderOptions, sweep: Sweep, rows: Rows, notices: Iterable[Notice]) -> Outputs:
+    """The step's outputs; a check of more rows than they hold still says that the configs are right."""
+    try:
+        return outputs(rows, fail_fast=sweep.fail_fast, extra=_extra(options, sweep, rows, notices))
+    except InputError as error:
+        if options.out is not None:
+            raise
+        return Outputs({}, ((error.code, error.message),))
 
 
 def _extra(options: RenderOptions, sweep: Sweep, rows: Rows, notices: Iterable[Notice]) -> dict[str, str]:

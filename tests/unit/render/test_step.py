@@ -9,7 +9,7 @@ import pytest
 
 from serving_bench.config.overrides import Overrides
 from serving_bench.contracts import LoadSpec, Mode, Plan, WarmupSpec
-from serving_bench.errors import ConfigError
+from serving_bench.errors import ConfigError, InputError
 from serving_bench.files import read_model
 from serving_bench.render.step import RenderOptions, run
 
@@ -202,3 +202,25 @@ def test_hostile_names_stay_one_line(repository: Repository, tmp_path: Path) -> 
     assert "\n::error" not in log
     assert "\n" not in given["reason"]
     assert (tmp_path / "summary").read_text().count("`") % 2 == 0
+
+
+def test_a_check_of_more_rows_than_a_matrix_holds_is_a_warning(repository: Repository, tmp_path: Path) -> None:
+    for number in range(1500):
+        repository.write(f"serving/{'n' * 60}{number}.yaml", "extends: a\nconc: [2]\n")
+    out, notes = io.StringIO(), io.StringIO()
+    run(RenderOptions(repository.configs), {}, out, notes)
+    assert len(out.getvalue().splitlines()) == 1503
+    assert "[SB-MATRIX-SIZE]" in notes.getvalue()
+    with pytest.raises(InputError) as caught:
+        run(RenderOptions(repository.configs, out=tmp_path / "out"), {}, io.StringIO())
+    assert caught.value.code == "SB-MATRIX-SIZE"
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_line_of_the_production_config() -> None:
+    out = io.StringIO()
+    run(RenderOptions(ROOT / "tests" / "data" / "livekit-configs"), {}, out)
+    (line,) = [line for line in out.getvalue().splitlines() if not line.startswith("warning: ")]
+    assert line == (
+        "gemma4-livekit-2tp4-dyn-vllm-prod custom-agentic-livekit111868-v1.1-warm (1200s) c96,150 cluster:hcm-hgx02"
+    )
