@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from serving_bench.contracts import CacheState, Outcome, Plan, RunStatus, Runtime, Stage
+from serving_bench.contracts import CacheState, Mode, Outcome, Plan, RunStatus, Runtime, Stage
 from serving_bench.datasets.store import Materialized, materialize
 from serving_bench.errors import InputError, ServingBenchError
 from serving_bench.files import dump_json, read_bytes, read_model, sha256, write_atomic, write_model
@@ -80,7 +80,13 @@ def run(options: LaunchOptions, env: Mapping[str, str], out: TextIO) -> RunStatu
 
 def _read_plan(options: LaunchOptions) -> Plan:
     plan = read_model(options.plan, Plan)
-    if options.conc is not None:
+    if plan.mode is not Mode.PERFORMANCE:
+        raise InputError(
+            f"{options.plan}: launch runs performance points, the plan asks for accuracy benchmarks ({plan.mode})",
+            code="SB-PLAN-EVALS",
+            hint="render without the labels all-evals and evals-only",
+        )
+    if options.conc is not None and options.conc != plan.conc:
         recorded = {**plan.overrides, "conc": ",".join(map(str, options.conc))}
         plan = plan.model_copy(update={"conc": options.conc, "overrides": recorded})
     if plan.cluster.runtime is not Runtime.PROCESS:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from serving_bench.contracts import ClusterSpec, Plan, ProcessSpec, Runtime
+from serving_bench.contracts import ClusterSpec, Mode, Plan, ProcessSpec, Runtime
 from serving_bench.errors import InputError
 from serving_bench.files import write_model
 from serving_bench.launch.step import LaunchOptions, _make_scratch, run
@@ -23,6 +23,8 @@ DOCKER = ClusterSpec(name="there", runs_on=("x",), runtime=Runtime.DOCKER)
         ({"cluster": DOCKER}, "SB-PLAN-RUNTIME"),
         ({"engine": ProcessSpec(kind="sglang", argv=("x",))}, "SB-PLAN-ENGINE"),
         ({"router": None}, "SB-PLAN-ROUTER"),
+        ({"mode": Mode.EVALS, "evals": ("gsm8k",)}, "SB-PLAN-EVALS"),
+        ({"mode": Mode.BOTH, "evals": ("gsm8k",)}, "SB-PLAN-EVALS"),
     ],
 )
 def test_a_plan_that_cannot_run_here_leaves_no_trace(
