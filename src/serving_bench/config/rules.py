@@ -205,6 +205,8 @@ def parallel_is_gpus(s: Subject) -> Iterator[Problem]:
 
 
 def gpus_fit(s: Subject) -> Iterator[Problem]:
+    if s.config.gpus is None and s.engine is None:
+        return  # whether it needs GPUs is not known; that its command is wrong is said already
     needed = s.gpus * s.config.replicas
     for name in s.config.cluster:
         cluster = s.catalog.clusters.get(name)

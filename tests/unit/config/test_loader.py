@@ -83,6 +83,14 @@ def test_each_rule_has_its_code_and_place(make_configs: Make, config: str, expec
     assert f"configs/serving/x.yaml:{expected}" in errors_in(make_configs(config))
 
 
+def test_gpus_of_an_unknown_engine_are_not_counted(make_configs: Make) -> None:
+    """Without the key gpus it is not known whether it needs any: only the cause is told."""
+    config = edited("python3 -m dynamo.vllm --tensor-parallel-size 4", "python3 -m nothing")
+    without = "\n".join(line for line in config.splitlines() if not line.startswith("gpus:"))
+    found = errors_in(make_configs(without.replace("cluster: node", "cluster: bare")))
+    assert [line.rpartition(" ")[2] for line in found if "GPUS" in line or "ENGINE" in line] == ["SB-ENGINE-UNKNOWN"]
+
+
 def test_an_image_is_needed_where_containers_run(make_configs: Make) -> None:
     config = "\n".join(line for line in CONFIG.splitlines() if not line.startswith("image:"))
     assert errors_in(make_configs(config)) == ["configs/serving/x.yaml:1:1  SB-IMAGE-MISSING"]
