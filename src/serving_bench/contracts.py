@@ -294,6 +294,7 @@ class RunStatus(Contract):
     """The stage the run is in, or was in when it ended otherwise than by passing."""
     code: str | None = None
     message: str = ""
+    hint: str | None = None
     evidence: tuple[str, ...] = ()
     retriable: bool = False
     signal: int | None = None

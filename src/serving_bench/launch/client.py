@@ -27,7 +27,7 @@ def check_client(env: Mapping[str, str]) -> None:
         raise SystemUnderTestError(
             "aiperf is not in the bench environment, nor in PATH",
             code="SB-COMMAND",
-            hint="is the bench environment (--bench-env) the right one?",
+            hint="./scripts/install-bench-env makes a bench environment and prints where; name it with --bench-env",
         )
 
 

@@ -160,22 +160,24 @@ def _ending(error: BaseException) -> dict[str, Any]:
         return failed | {
             "code": error.code,
             "message": error.message,
+            "hint": error.hint,
             "evidence": error.evidence,
             "retriable": error.retriable,
         }
     if isinstance(error, OSError):
         error = from_os_error(error)
     if isinstance(error, InputError):
-        return failed | {"code": error.code, "message": error.message}
+        return failed | {"code": error.code, "message": error.message, "hint": error.hint}
     return failed | {"code": "SB-BUG", "message": f"{type(error).__name__}: {error}"}
 
 
 def failure_lines(status: RunStatus, evidence: int = 12) -> list[str]:
-    """How a run ended, for stderr: what and where, then the log lines that explain it."""
+    """How a run ended, for stderr: what and where, the log lines that explain it, and what may help."""
     if status.outcome is Outcome.PASSED:
         return []
     lines = [f"{status.outcome.value} while {status.stage.value}: {status.message} [{status.code}]"]
-    return lines + [f"  {line}" for line in _tail(status.evidence, evidence)]
+    lines += [f"  {line}" for line in _tail(status.evidence, evidence)]
+    return lines if status.hint is None else [*lines, f"hint: {status.hint}"]
 
 
 def _tail(lines: Sequence[str], count: int) -> Sequence[str]:

@@ -64,7 +64,7 @@ def test_a_failure_keeps_the_stage_it_came_in_and_is_not_passed_over(tmp_path: P
     clock = Clock()
     recorder, _ = _recorder(tmp_path, clock)
     recorder.stage(Stage.LOADING)
-    error = SystemUnderTestError("it fell over", code="SB-X", evidence=["first", "last"], retriable=True)
+    error = SystemUnderTestError("it fell over", code="SB-X", hint="help", evidence=["first", "last"], retriable=True)
     clock.now += 4.0
     recorder.fail(error)
     written = _status(tmp_path)
@@ -73,7 +73,7 @@ def test_a_failure_keeps_the_stage_it_came_in_and_is_not_passed_over(tmp_path: P
     final = _status(tmp_path)
     assert (final.outcome, final.stage, final.code) == ("failed", "loading", "SB-X")
     assert final.timings_s == {"planned": 0.0, "loading": 4.0, "stopping": 1.5}
-    assert failure_lines(final) == ["failed while loading: it fell over [SB-X]", "  first", "  last"]
+    assert failure_lines(final) == ["failed while loading: it fell over [SB-X]", "  first", "  last", "hint: help"]
 
 
 def test_the_first_end_is_the_end(tmp_path: Path) -> None:
