@@ -122,13 +122,17 @@ install_with_pip() {
     --disable-pip-version-check --no-deps --no-build-isolation --editable "$root" >&2
 }
 
-# try_bench DIR: start each program once: what is broken shows here, and the first run finds its bytecode.
+# try_bench DIR: start each program once: what is broken shows here, and the first run finds its bytecode. Dynamo
+# leaves a file of its logging in the folder for temporary files, so that is one that goes again.
 try_bench() {
-  local log="$1/try.log" module
+  local log="$1/try.log" module TMPDIR="$1/try.tmp"
+  mkdir -p -- "$TMPDIR"
+  export TMPDIR
   "$1/bin/aiperf" profile --help >"$log" 2>&1 || fail "aiperf does not start: $(tail -n 1 "$log")" "see $log"
   for module in dynamo.frontend dynamo.mocker; do
     "$1/bin/python" -m "$module" --help >"$log" 2>&1 || fail "$module does not start: $(tail -n 1 "$log")" "see $log"
   done
+  rm -rf -- "$TMPDIR"
   "$1/bin/python" -m compileall -q -j 0 "$("$1/bin/python" -c 'import pathlib, aiperf; print(pathlib.Path(aiperf.__file__).parent)')"
 }
 
