@@ -84,7 +84,7 @@ def _read_plan(options: LaunchOptions) -> Plan:
         raise InputError(
             f"{options.plan}: launch runs performance points, the plan asks for accuracy benchmarks ({plan.mode})",
             code="SB-PLAN-EVALS",
-            hint="render without the labels all-evals and evals-only",
+            hint="render without the labels that ask for them",
         )
     if options.conc is not None and options.conc != plan.conc:
         recorded = {**plan.overrides, "conc": ",".join(map(str, options.conc))}
