@@ -234,6 +234,8 @@ class Run(Contract):
     """Last lines of the log that explains a failure."""
     engine: str | None = None
     router: str | None = None
+    commands: dict[str, str] = Field(default_factory=dict)
+    """``serve`` and ``router`` → the command as the plan has it, behind its variables, as a shell would read it."""
     image: str | None = None
     model: str | None = None
     scenario: str | None = None

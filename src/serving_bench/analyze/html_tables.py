@@ -157,6 +157,7 @@ def facts(run: Run) -> Markup:
         "replicas": run.replicas,
         "GPUs per replica": run.gpus,
         "router": run.router,
+        **{f"{name} command": command for name, command in run.commands.items()},
         "model": run.model,
         "image": run.image,
         "scenario": run.scenario,

@@ -21,6 +21,11 @@ def cells(point: Point) -> Cell:
     return md.struck if point.validity.verdict is Verdict.INVALID else str
 
 
+def _commands(run: Run) -> str:
+    listed = (f"- {name}: {md.inert(command, 2_000)}\n" for name, command in run.commands.items())
+    return md.details("Commands", "".join(listed)) if run.commands else ""
+
+
 def _ttft(run: Run) -> str:
     header = ("point", "turns", "n", "mean", "p50", "p50 interval", "p90", "p95", "p95 interval", "p99", "max")
     rows = [_ttft_row(point, name, getattr(point.ttft_ms, name)) for point in run.points for name in _CLASSES]
@@ -148,6 +153,6 @@ def _versions(run: Run) -> str:
 
 
 DETAILS: tuple[Section, ...] = (
-    _objectives, _ttft, _misses, _anatomy, _ledger, _routing, _unchecked, _versions,
+    _objectives, _commands, _ttft, _misses, _anatomy, _ledger, _routing, _unchecked, _versions,
 )  # fmt: skip
 """Sections after the main table, the ones to keep longest first."""

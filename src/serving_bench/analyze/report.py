@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
 from serving_bench import __version__
 from serving_bench.analyze import point as points
 from serving_bench.analyze.inputs import LoadedRun
-from serving_bench.contracts import Outcome, Plan
+from serving_bench.contracts import Outcome, Plan, ProcessSpec
 from serving_bench.report_contract import Point, Report, ReportOutcome, ReportVerdict, Run, Verdict
 
 
@@ -38,11 +39,11 @@ def _run(run: LoadedRun) -> Run:
         versions=dict(run.versions) or _aiperf_version(run),
         points=tuple(sorted((*measured, *absent), key=lambda one: (one.conc, one.repeat))),
         notes=tuple(notes),
-        **(_planned(run.plan) if run.plan else {}),
+        **(planned(run.plan) if run.plan else {}),
     )
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
+def planned(plan: Plan) -> dict[str, Any]:
     """What a run's entry takes from its plan."""
     return {
         "description": plan.description,
@@ -50,6 +51,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
         "workload": plan.workload,
         "engine": plan.engine.kind,
         "router": plan.router.kind if plan.router else None,
+        "commands": {name: _command(one) for name, one in (("serve", plan.engine), ("router", plan.router)) if one},
         "image": plan.engine.image,
         "model": plan.model.id or plan.model.served_name,
         "scenario": plan.scenario.name,
@@ -58,6 +60,11 @@ def _planned(plan: Plan) -> dict[str, Any]:
         "replicas": plan.replicas,
         "gpus": plan.gpus,
     }
+
+
+def _command(process: ProcessSpec) -> str:
+    variables = (f"{name}={shlex.quote(value)}" for name, value in process.env.items())
+    return " ".join((*variables, shlex.join(process.argv)))
 
 
 def _aiperf_version(run: LoadedRun) -> dict[str, str]:

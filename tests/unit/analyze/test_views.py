@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,6 +13,7 @@ from serving_bench.analyze import console, html, inputs, markdown, report
 from serving_bench.analyze.md import inert
 from serving_bench.analyze.plain import plain
 from serving_bench.analyze.svg import ticks
+from serving_bench.contracts import Plan, ProcessSpec
 from serving_bench.report_contract import Point, Reason, Replica, Report, Validity, Verdict
 
 HOSTILE = [
@@ -134,7 +136,7 @@ def test_limits_hold_for_200_points_with_8_replicas(sample: Report, text: str) -
 
 def test_a_small_report_sheds_nothing(sample: Report) -> None:
     assert "left out" not in markdown.comment(sample)
-    assert markdown.comment(sample).count("<details>") == markdown.summary(sample).count("<details>") == 7
+    assert markdown.comment(sample).count("<details>") == markdown.summary(sample).count("<details>") == 8
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -233,6 +235,23 @@ def test_what_the_command_line_had_set_is_said_in_every_view(sample: Report) -> 
     for view in (console.text(report), markdown.summary(report), markdown.comment(report)):
         assert "overridden: conc 2, duration 60" in view
     assert "conc 2, duration 60" in html.page(report)
+
+
+def test_the_commands_tell_one_run_from_another(sample: Report, plan_of: Callable[..., Plan]) -> None:
+    """What differs between two variants is a flag or a variable, and their descriptions may be the same."""
+    router = ProcessSpec(
+        kind="dynamo.frontend", argv=("python3", "-m", "dynamo.frontend", "--router-mode", "kv"), env={"A": "b c"}
+    )
+    commands = report.planned(plan_of(router=router))["commands"]
+    assert commands == {
+        "serve": "python3 -m dynamo.mocker",
+        "router": "A='b c' python3 -m dynamo.frontend --router-mode kv",
+    }
+    run = sample.runs[0].model_copy(update={"commands": commands})
+    shown = sample.model_copy(update={"runs": (run,)})
+    for view in (markdown.summary(shown), markdown.comment(shown)):
+        assert "- router: A='b c' python3 -m dynamo.frontend --router-mode kv" in view
+    assert ("dd", commands["router"]) in Page(html.page(shown)).words
 
 
 def test_the_console_is_at_most_100_columns_wide(sample: Report) -> None:
