@@ -121,7 +121,9 @@ def _add_render(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     target.add_argument("--check", action="store_true", help="validate and print a line per row; write nothing")
     target.add_argument("--out", type=Path, metavar="DIR", help="where plans/ and matrix.json are written")
     target.add_argument("--explain", metavar="NAME", help="print each value of a config and where it comes from")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the problems on stdout")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="json: problems as JSON on stdout; default: text"
+    )
     _add_overrides(parser.add_argument_group("in place of the configs' own values, and recorded in the plans"))
     _add_selection(parser.add_argument_group("which configs", "With NAMEs too, only those of them that qualify."))
     _add_matrix(parser.add_argument_group("rows of the matrix"))
@@ -159,9 +161,9 @@ def _add_launch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = _command(commands, "launch", "start a plan's replicas and router, drive the load, stop everything")
     parser.epilog = _LAUNCH_EXAMPLES
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="a plan that render wrote")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run directory; must not hold a run")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run directory; new or empty")
     parser.add_argument(
-        "--root", type=Path, default=Path(), metavar="DIR", help="where the plan's relative paths start"
+        "--root", type=Path, default=Path(), metavar="DIR", help="where the plan's relative paths start; default: ."
     )
     parser.add_argument(
         "--bench-env",
@@ -175,7 +177,7 @@ def _add_launch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=_seconds,
         default=30.0,
         metavar="SECONDS",
-        help="between lines while something is waited for",
+        help="between lines while something is waited for; default: 30",
     )
     parser.set_defaults(run=_launch)
 

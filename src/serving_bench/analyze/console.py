@@ -15,7 +15,7 @@ _HEADER = (
     "point", "validity", "reqs", "err", "req/s", "p50", "p95", "p95 first", "p95 later", "cached", "per replica", "SLO",
 )  # fmt: skip
 _LEFT = frozenset({0, 1, len(_HEADER) - 1})
-_LEGEND = "TTFT in ms. first: turn 0 of a room, later: the rest. cached: share of prompt tokens."
+_LEGEND = "TTFT in ms. first: first turn of a room, later: the rest. cached: share of prompt tokens."
 _MARKED = "* fewer than 10 samples lie beyond the percentile"
 
 

@@ -41,7 +41,7 @@ class Wanted:
     size: int | None = None
 
     def __str__(self) -> str:
-        return f"dataset {self.dataset}: {self.repo}@{self.revision[:12]} {self.file}"
+        return f"dataset {self.dataset}: {self.repo}@{self.revision[:12]} {self.file}".rstrip()
 
 
 @dataclass(frozen=True)
