@@ -9,14 +9,16 @@ plan whose cache is carried from point to point is never divided.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from serving_bench.contracts import CacheState, Mode, Plan, digest
+from serving_bench.contracts import CacheState, Mode, Plan
 from serving_bench.errors import InputError
+from serving_bench.files import sha256
 from serving_bench.render.estimate import deadline_minutes, gpu_minutes, minutes
 
 HOSTED_MINUTES = 6 * 60
@@ -154,8 +156,8 @@ def plan_name(plan: Plan) -> str:
     return safe if safe == name else f"{safe}-{_mark(plan)}"
 
 
-def _mark(plan: Plan) -> str:
-    return digest([plan.config, plan.cluster.name])[:8]
+def _mark(plan: Plan, length: int = 8) -> str:
+    return sha256(json.dumps([plan.config, plan.cluster.name], separators=(",", ":")).encode())[:length]
 
 
 def _suffix(whole: Plan, part: Plan) -> str:
@@ -167,13 +169,15 @@ def _suffix(whole: Plan, part: Plan) -> str:
 
 def _named(parts: Sequence[tuple[Plan, Plan, bool]]) -> list[Row]:
     """Rows with unique ids. Names may hold ``--`` themselves: whoever shares an id gets a mark of its own."""
-    ids = [plan_name(whole) + _suffix(whole, part) for whole, part, _ in parts]
-    shared = {name for name, count in Counter(name.lower() for name in ids).items() if count > 1}
-    named = []
-    for name, (whole, part, canary) in zip(ids, parts, strict=True):
-        unique = f"{name}-{_mark(whole)}" if name.lower() in shared else name
-        named.append(Row(unique, part, canary))
-    return named
+    natural = [plan_name(whole) + _suffix(whole, part) for whole, part, _ in parts]
+    ids, length = natural, 0
+    while shared := {name for name, count in Counter(name.lower() for name in ids).items() if count > 1}:
+        length += 8  # a name can be made to look like another one with its mark: then both get a longer one
+        ids = [
+            f"{plain}-{_mark(whole, length)}" if name.lower() in shared else name
+            for name, plain, (whole, _, _) in zip(ids, natural, parts, strict=True)
+        ]
+    return [Row(name, part, canary) for name, (_, part, canary) in zip(ids, parts, strict=True)]
 
 
 def spread(rows: Iterable[Row]) -> list[Row]:

@@ -49,14 +49,15 @@ def run(options: RenderOptions, env: Mapping[str, str], out: TextIO, notes: Text
     notices = [*selection.notices, *notices]
     made = _outputs(options, sweep, rows, notices)
     notices += [Notice(code, message) for code, message in made.warnings]
+    if not options.json_format:
+        _say_notes(loaded.warnings, notices, env, out if gha.on_runner(env) else notes or out)
+    if options.out is not None:  # before the rows are told: their reader may go while they are
+        _write(rows, options.out)
+        _announce(made, rows, notices, env)
     if options.json_format:
         print(problems_json(loaded.warnings, notices), end="", file=out)
     else:
-        _say_notes(loaded.warnings, notices, env, out if gha.on_runner(env) else notes or out)
-        _say_rows(options, rows, out)
-    if options.out is not None:
-        _write(rows, options.out)
-        _announce(made, rows, notices, env)
+        _say_rows(options, rows, env, out)
     return rows
 
 
@@ -119,10 +120,10 @@ def _say_notes(warnings: Iterable[Problem], notices: Iterable[Notice], env: Mapp
         print(f"{_level(notice)}: {notice.message} [{notice.code}]", file=out)
 
 
-def _say_rows(options: RenderOptions, rows: Rows, out: TextIO) -> None:
+def _say_rows(options: RenderOptions, rows: Rows, env: Mapping[str, str], out: TextIO) -> None:
     """The lines that ``render --check`` promises, and a last one where something was written."""
     for row in rows.all():
-        print(check_line(row.plan), file=out)
+        print(gha.harmless(env, check_line(row.plan)), file=out)
     if options.out is not None:
         print(f"{len(rows.all())} row(s) in {options.out}, {_about(rows)}", file=out)
 

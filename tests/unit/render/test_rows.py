@@ -152,3 +152,13 @@ def test_the_canary_knows_that_it_is_one(make_plan: MakePlan) -> None:
     assert rows.canary is not None
     assert rows.canary == replace(rows.canary, canary=True)
     assert not any(row.canary for row in rows.rows)
+
+
+def test_a_name_made_to_look_like_another_with_its_mark_gets_an_id_of_its_own(make_plan: MakePlan) -> None:
+    twins = [make_plan("a--b", "c"), make_plan("a", "b--c")]
+    marked = {row.plan.config: row.id for row in build(twins).all()}
+    assert all(name.startswith("a--b--c-") for name in marked.values())
+    forged = make_plan("a--b", "c" + marked["a"].removeprefix("a--b--c"))
+    ids = [row.id for row in build([*twins, forged]).all()]
+    assert len(set(ids)) == 3
+    assert sorted(ids) == sorted(row.id for row in build([forged, *reversed(twins)]).all())

@@ -224,3 +224,39 @@ def test_the_line_of_the_production_config() -> None:
     assert line == (
         "gemma4-livekit-2tp4-dyn-vllm-prod custom-agentic-livekit111868-v1.1-warm (1200s) c96,150 cluster:hcm-hgx02"
     )
+
+
+class _Gone(io.StringIO):
+    """The reader of a pipe that has gone, as ``| head`` does."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_what_is_written_does_not_wait_for_a_reader(tmp_path: Path) -> None:
+    env = {"GITHUB_OUTPUT": str(tmp_path / "output")}
+    with pytest.raises(BrokenPipeError):
+        run(RenderOptions(ROOT / "configs", (DEMO,), tmp_path / "out"), env, _Gone())
+    assert len(json.loads((tmp_path / "out" / "matrix.json").read_text())["include"]) == 1
+    assert outputs(tmp_path / "output")["count"] == "1"
+
+
+def test_rows_that_cannot_be_written_are_not_told(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file stands where the folder should")
+    out = io.StringIO()
+    with pytest.raises(InputError) as caught:
+        run(RenderOptions(ROOT / "configs", (DEMO,), tmp_path / "out"), {}, out)
+    assert (caught.value.code, out.getvalue()) == ("SB-FILE-WRITE", "")
+
+
+def test_the_name_of_a_config_is_no_command_to_the_runner(tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    (folder / "serving").mkdir(parents=True)
+    for name in ("clusters.yaml", "scenarios.yaml", "datasets.lock.yaml"):
+        (folder / name).write_text((ROOT / "configs" / name).read_text())
+    text = (ROOT / "configs" / "serving" / f"{DEMO}.yaml").read_text()
+    (folder / "serving" / "a##[error]b.yaml").write_text(text)
+    out = io.StringIO()
+    run(RenderOptions(folder), {"GITHUB_ACTIONS": "true"}, out)
+    assert "##[" not in out.getvalue()
+    assert out.getvalue().startswith("a##\u200b[error]b voice-agent-demo ")
