@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,6 +70,26 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"{path}: no such file", code="SB-FILE-MISSING", hint="check the path") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}", code="SB-FILE-READ") from error
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """As ``read_bytes``, of a regular file only: a device or a pipe could have no end, or never begin.
+
+    Of a file with more than ``most`` bytes one byte more than that is read, so that the caller can tell.
+    """
+    try:
+        with open(path, "rb", opener=_without_waiting) as source:
+            if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                raise InputError(f"{path}: no regular file", code="SB-FILE-READ")
+            return source.read() if most is None else source.read(most + 1)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file", code="SB-FILE-MISSING", hint="check the path") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", code="SB-FILE-READ") from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_json(path: Path) -> Any:

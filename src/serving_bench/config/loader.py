@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ SCENARIOS = "scenarios.yaml"
 DATASETS = "datasets.lock.yaml"
 _NO_OVERRIDES = Overrides()
 _GLOB = frozenset("*?[")
+_NAME = re.compile(r"[A-Za-z0-9][!-~]{0,99}\Z")
+_NAME_RULE = "expected a letter or digit and at most 99 more characters of printable ASCII without blanks"
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,12 @@ class _Load:
         if config is not None and known is not None:
             subject = rules.subject(document, config, known)
             document.problems += rules.check(subject)
-            if not any(problem.severity == "error" for problem in document.problems):
+            if _NAME.match(path.stem) and not any(problem.severity == "error" for problem in document.problems):
                 plans = build_plans(path.stem, subject, document.path, self.overrides.recorded())
         self.problems |= set(document.problems)
+        if not _NAME.match(path.stem):
+            message = f"the file's name is the config's name, and {strictyaml.shorten(path.stem)} is none: {_NAME_RULE}"
+            self.problems.add(Problem(document.path, 1, 1, "", message, "SB-CONFIG-NAME"))
         return plans
 
 
@@ -84,7 +91,7 @@ def config_paths(config_dir: Path, names: Sequence[str]) -> list[Path]:
     A name is a config's name (the file's stem), a pattern such as ``gemma4-*``, or the path of a file.
     """
     folder = config_dir / SERVING
-    known = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    known = {path.stem: path for path in sorted(folder.glob("*.yaml")) if not path.name.startswith(".")}
     if not known:
         raise InputError(
             f"{folder}: no serving configs (*.yaml) here",
@@ -102,7 +109,7 @@ def _named(name: str, known: dict[str, Path]) -> list[Path]:
     if found := [known[stem] for stem in fnmatch.filter(known, name)] if _GLOB & set(name) else []:
         return found
     if name.endswith((".yaml", ".yml")):
-        return [Path(name).absolute()]
+        return [Path(os.path.abspath(name))]  # noqa: PTH100  without ``..``, so that a file has one name
     raise InputError(
         f"unknown config {strictyaml.shorten(name)}, known: {', '.join(known)}",
         code="SB-CONFIG-UNKNOWN",

@@ -91,12 +91,20 @@ class TimeoutsYaml(Yaml):
     stop_s: Seconds = 60
 
 
+def _added_or_multiplied(value: Any) -> str:
+    return "multiplied" if isinstance(value, str) else "added"
+
+
 class RangeYaml(Yaml):
     """Concurrencies ``from`` … ``to``, both included where a step reaches them."""
 
     from_: Annotated[Positive, Field(alias="from")]
     to: Positive
-    step: Positive | Annotated[str, Field(pattern=r"^x[2-9][0-9]*$|^x1[0-9]+$")] = "x2"
+    step: Annotated[
+        Annotated[Positive, Tag("added")]
+        | Annotated[str, Field(pattern=r"^x[2-9][0-9]*$|^x1[0-9]+$"), Tag("multiplied")],
+        Discriminator(_added_or_multiplied),
+    ] = "x2"
     """Added, or with a leading ``x`` multiplied."""
 
 
@@ -134,7 +142,7 @@ class ServingYaml(Yaml):
     expect: ExpectYaml = ExpectYaml()
     cache: Literal["fresh", "warm", "carry"] = "fresh"
     repeats: Repeats = 1
-    evals: list[Name] = []
+    evals: Annotated[list[Name], Field(max_length=100)] = []
     """Accuracy benchmarks of aiperf that sweeps with evaluations run."""
     timeouts: TimeoutsYaml = TimeoutsYaml()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from serving_bench.config.strictyaml import Document, Key
 
-_RANGE = re.compile(r"(\d{1,9}):(\d{1,9})(?::(x?\d{1,9}))?\Z")
+_RANGE = re.compile(r"([0-9]{1,9}):([0-9]{1,9})(?::(x?[0-9]{1,9}))?\Z")
 
 
 @dataclass(frozen=True)
@@ -65,4 +65,4 @@ def _conc(text: str) -> Any:
 
 
 def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"\d{1,9}", text) else text
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else text

@@ -11,7 +11,7 @@ from serving_bench.config.layers import layer
 from serving_bench.config.overrides import Overrides
 from serving_bench.config.strictyaml import Document, shorten
 from serving_bench.errors import InputError, Problem
-from serving_bench.files import read_bytes
+from serving_bench.files import read_regular
 
 SERVING = "serving"
 
@@ -39,7 +39,7 @@ class Reader:
 
     def _parse(self, path: Path) -> Document:
         try:
-            data = read_bytes(path)
+            data = read_regular(path, strictyaml.MAX_BYTES)
         except InputError as error:
             reason = error.message.partition(": ")[2]
             return Document(self.shown(path), problems=[Problem(self.shown(path), 1, 1, "", reason, error.code)])
@@ -60,8 +60,12 @@ class Reader:
         """``own`` over the config it names; with a problem that shows both files where that is not possible."""
         merged = Document(own.path, own.value, own.places, own.key_places)
         base_path = self.config_dir / SERVING / f"{name}.yaml"
+        if name is None:
+            return merged
         if not isinstance(name, str):
-            return merged  # the structure says so
+            message = f"expected a string, found {shorten(name)}"
+            merged.problems.append(own.problem(("extends",), message, "SB-TYPE"))
+            return merged
         if base_path == path:
             merged.problems.append(own.problem(("extends",), "a config cannot extend itself", "SB-EXTENDS"))
             return merged

@@ -22,6 +22,8 @@ from serving_bench.errors import Problem
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 MAX_NODES = 50_000
+MAX_PROBLEMS = 1_000
+"""Of one document: more help nobody, and cost the time of those who wait for the first."""
 
 Key = tuple[str | int, ...]
 Place = tuple[str, int, int]
@@ -32,6 +34,8 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)
 _AMBIGUOUS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|nan)\Z", re.IGNORECASE)
 _MAX_INTEGER_DIGITS = 18
+_ODD_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+"""Ends of lines to YAML, and to editors and reviews the middle of one: a key could hide behind it."""
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -124,6 +128,9 @@ class _Reader:
     def wrong(self, place: Place, message: str, code: str) -> None:
         key = dotted(self._next_key())
         self.document.problems.append(Problem(*place, key, message, code))
+        if len(self.document.problems) >= MAX_PROBLEMS:
+            self.document.problems.append(too_many(self.document.path))
+            raise _Stop
 
     def _next_key(self) -> Key:
         if not self.stack:
@@ -164,6 +171,10 @@ class _Reader:
         if tag is not None and tag != "!":
             self.wrong(place, f"tags are not allowed, found {shorten(tag)}", "SB-YAML-TAG")
 
+    def _check_text(self, text: str, place: Place) -> None:
+        if "\0" in text:  # escaped: no command line, environment or path can hold one
+            self.wrong(place, "a NUL character is not allowed", "SB-YAML-NUL")
+
     def _start(self, event: yaml.events.CollectionStartEvent, place: Place) -> None:
         self._check_tag(event.tag, place)
         self._count(place, 1)
@@ -195,6 +206,7 @@ class _Reader:
 
     def _scalar(self, event: yaml.events.ScalarEvent, place: Place) -> None:
         self._check_tag(event.tag, place)
+        self._check_text(event.value, place)
         self._count(place, 1)
         if self._wants_key():
             self._key(event, place)
@@ -300,6 +312,21 @@ def _indented_tab(path: str, text: str) -> Problem | None:
     return None
 
 
+def _odd_break(path: str, text: str) -> Problem | None:
+    found = _ODD_BREAK.search(text)
+    if found is None:
+        return None
+    before = text[: found.start()]
+    line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+    message = f"U+{ord(found[0]):04X} ends a line to YAML only: use new lines, in a value an escape in double quotes"
+    return Problem(path, line, column, "", message, "SB-YAML-LINE-BREAK")
+
+
+def too_many(path: str) -> Problem:
+    """Stands after the last problem that is told of a document."""
+    return Problem(path, 1, 1, "", f"more than {MAX_PROBLEMS:,} problems: the others are not told", "SB-PROBLEMS")
+
+
 def parse(path: str, data: bytes) -> Document:
     """Parse one file. ``path`` is only used in problems.
 
@@ -309,8 +336,8 @@ def parse(path: str, data: bytes) -> Document:
     text = _decode(path, data)
     if isinstance(text, Problem):
         return Document(path, problems=[text])
-    if tab := _indented_tab(path, text):
-        return Document(path, problems=[tab])
+    if unclear := _odd_break(path, text) or _indented_tab(path, text):
+        return Document(path, problems=[unclear])
     reader = _Reader(path)
     document = reader.document
     try:

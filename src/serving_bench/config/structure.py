@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from serving_bench.config.strictyaml import Document, Key, shorten
+from serving_bench.config.strictyaml import MAX_PROBLEMS, Document, Key, shorten, too_many
 from serving_bench.errors import Problem
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -32,13 +32,13 @@ def validate(document: Document, kind: type[ModelT]) -> ModelT | None:
     try:
         return kind.model_validate(document.value)
     except ValidationError as error:
-        document.problems += _problems(document, kind, error.errors())
+        document.problems += _problems(document, kind, error.errors(include_url=False))
         return None
 
 
-def _problems(document: Document, kind: type[BaseModel], errors: Iterable[ErrorDetails]) -> list[Problem]:
-    found = {_problem(document, kind, details) for details in errors}
-    return sorted(found)
+def _problems(document: Document, kind: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Problem]:
+    found = {_problem(document, kind, details) for details in errors[:MAX_PROBLEMS]}
+    return sorted(found) + ([too_many(document.path)] if len(errors) > MAX_PROBLEMS else [])
 
 
 def _problem(document: Document, kind: type[BaseModel], details: ErrorDetails) -> Problem:
@@ -87,7 +87,7 @@ def _expected(details: ErrorDetails) -> str:
             "character or more" if "min_length" in context else f"{context['max_length']} characters"
         )
     message = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return f"expected {'a number ' if _RANGE.search(kind) else ''}{message}"
+    return f"expected {'a number ' if kind.startswith(('greater', 'less')) else ''}{message}"
 
 
 def _key(document: Document, details: ErrorDetails) -> Key:

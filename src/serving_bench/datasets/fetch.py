@@ -22,7 +22,7 @@ from serving_bench.datasets.hub_errors import Wanted
 from serving_bench.datasets.lockfile import Value, with_entry
 from serving_bench.datasets.store import materialize
 from serving_bench.errors import ConfigError, InputError, UsageError
-from serving_bench.files import read_bytes, sha256, write_atomic
+from serving_bench.files import read_regular, sha256, write_atomic
 
 LOCK = "datasets.lock.yaml"
 _LINE_EVERY_S = 10.0
@@ -70,7 +70,7 @@ def run(options: FetchOptions, out: IO[str]) -> None:
 
 def locked(path: Path) -> dict[str, DatasetSpec]:
     """The lock's entries; ``ConfigError`` with everything that is wrong with the file."""
-    document = strictyaml.parse(str(path), read_bytes(path))
+    document = strictyaml.parse(str(path), read_regular(path, strictyaml.MAX_BYTES))
     model = validate(document, DatasetsYaml)
     if model is not None:
         document.problems += check_datasets(document, model)
@@ -116,7 +116,7 @@ def _update(options: FetchOptions, lock: Path, name: str, hub: Hub, out: IO[str]
 
 def _text(lock: Path) -> str:
     try:
-        return read_bytes(lock).decode()
+        return read_regular(lock).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{lock}: not UTF-8", code="SB-LOCK-EDIT", hint="correct it by hand") from error
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from serving_bench.config.models import Yaml
-from serving_bench.config.strictyaml import Document, Key, Place, parse, shorten
+from serving_bench.config.strictyaml import MAX_BYTES, Document, Key, Place, parse, shorten
 from serving_bench.config.structure import validate
 from serving_bench.errors import ConfigError, Problem
-from serving_bench.files import read_bytes
+from serving_bench.files import read_regular
 from serving_bench.render.git import Git
 
 CHANGELOG = "perf-changelog.yaml"
@@ -113,7 +113,7 @@ def read_appended(git: Git, config_dir: Path, commit: str, names: Iterable[str])
 
 
 def _read(path: Path, shown: str) -> Document:
-    return parse(shown, read_bytes(path) if path.exists() else b"")
+    return parse(shown, read_regular(path, MAX_BYTES) if path.exists() else b"")
 
 
 def _before(shown: str, data: bytes | None) -> Any:

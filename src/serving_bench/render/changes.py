@@ -10,8 +10,8 @@ from typing import Any
 from serving_bench.config.inventory import Entry
 from serving_bench.config.loader import CLUSTERS, DATASETS, SCENARIOS
 from serving_bench.config.reader import SERVING
-from serving_bench.config.strictyaml import parse
-from serving_bench.files import read_bytes
+from serving_bench.config.strictyaml import MAX_BYTES, parse
+from serving_bench.files import read_regular
 from serving_bench.render.git import Git
 
 _UNREADABLE = object()
@@ -102,7 +102,7 @@ class _Files:
 
     def now(self, path: str) -> bytes | None:
         file = self.folder / path.removeprefix(self.prefix)
-        return read_bytes(file) if file.exists() else None
+        return read_regular(file, MAX_BYTES) if file.exists() else None
 
     def differs(self, path: str) -> bool:
         now = self.now(path)

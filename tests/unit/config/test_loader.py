@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from serving_bench.config.loader import config_paths, load
+from serving_bench.config.overrides import Overrides
+from serving_bench.config.strictyaml import MAX_PROBLEMS
 from serving_bench.contracts import Plan
 from serving_bench.errors import ConfigError, InputError, Problem
 from tests.unit.config.conftest import CLUSTERS, CONFIG, DATASETS, SCENARIOS
@@ -320,3 +324,87 @@ def test_nearly_valid_configs_give_a_plan_or_coded_errors_in(make_configs: Make,
         event("problems")
     assert all(problem.code.startswith("SB-") for problem in problems)
     assert all(problem.text().isprintable() for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "".join(f"serv{n}: 1\n" for n in range(20_000)),
+        "storage:\n" + "".join(f"  k {n}: 1\n" for n in range(20_000)),
+    ],
+)
+def test_a_file_full_of_problems_tells_the_first_ones_quickly(make_configs: Make, more: str) -> None:
+    config = edited("storage: {model-cache: /mnt/hf}\n", more)
+    started = time.process_time()
+    errors = errors_in(make_configs(config))
+    assert time.process_time() - started < 2
+    assert len(errors) <= MAX_PROBLEMS + 1
+    assert any(error.endswith("SB-PROBLEMS") for error in errors)
+
+
+def test_a_variant_of_a_large_config_is_read_quickly(make_configs: Make) -> None:
+    """Laying one over the other takes time in proportion to both, not to their product."""
+    folder = make_configs("".join(f"k{n}: 1\n" for n in range(20_000)))
+    (folder / "serving" / "y.yaml").write_text("extends: x\n" + "".join(f"k{n}: 2\n" for n in range(20_000)))
+    started = time.process_time()
+    with pytest.raises(ConfigError):
+        load(folder, ["y"])
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("name", ["a\n::error::b", "a b", "-x", "é", "[a]", "n" * 101])
+def test_a_config_whose_file_cannot_be_its_name_is_refused(make_configs: Make, name: str) -> None:
+    folder = make_configs()
+    (folder / "serving" / f"{name}.yaml").write_text(edited("replicas: 2", "replicas: two"))
+    with pytest.raises(ConfigError) as caught:
+        load(folder)
+    assert {p.path for p in caught.value.problems} == {f"configs/serving/{name}.yaml"}
+    assert [p.code for p in caught.value.problems] == ["SB-CONFIG-NAME", "SB-TYPE"]
+
+
+def test_hidden_files_are_no_configs(make_configs: Make) -> None:
+    folder = make_configs()
+    (folder / "serving" / ".#x.yaml").symlink_to("someone@host.1234")
+    assert [plan.config for plan in load(folder).plans] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
+def test_what_is_no_regular_file_is_not_read(make_configs: Make, kind: str) -> None:
+    folder = make_configs()
+    path = folder / "serving" / "y.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "endless":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    assert errors_in(folder) == ["configs/serving/y.yaml:1:1  SB-FILE-READ"]
+
+
+def test_a_file_has_one_name_however_it_is_written(make_configs: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_configs()
+    monkeypatch.chdir(folder.parent)
+    names = ["x", "configs/serving/x.yaml", "./configs/serving/../serving/x.yaml"]
+    assert config_paths(folder, names) == [folder / "serving" / "x.yaml"]
+
+
+def test_a_benchmark_stands_once_among_the_evals(make_configs: Make) -> None:
+    assert errors_in(make_configs(CONFIG + "evals: [gsm8k, aime24, gsm8k]\n")) == [
+        "configs/serving/x.yaml:15:24 evals[2] SB-EVALS-REPEATED"
+    ]
+
+
+@pytest.mark.parametrize(("step", "code"), [("x1", "SB-VALUE"), ("0", "SB-RANGE"), ("[2]", "SB-TYPE")])
+def test_a_wrong_step_is_one_problem(make_configs: Make, step: str, code: str) -> None:
+    config = edited("conc: [96, 150]", f"conc: {{from: 1, to: 8, step: {step}}}")
+    assert errors_in(make_configs(config)) == [f"configs/serving/x.yaml:12:30 conc.step {code}"]
+
+
+@pytest.mark.parametrize("conc", ["\u0663", "\u0663:\u0665", "1:8:x\u0662", "\u00b2"])
+def test_digits_of_the_command_line_are_those_of_yaml(make_configs: Make, conc: str) -> None:
+    with pytest.raises(ConfigError):
+        load(make_configs(), overrides=Overrides(conc=conc))
+
+
+def test_extends_of_something_else_than_a_name_is_the_only_problem(make_configs: Make) -> None:
+    assert errors_in(make_configs("extends: [a]\n")) == ["configs/serving/x.yaml:1:10 extends SB-TYPE"]

@@ -141,3 +141,26 @@ def test_any_bytes_give_a_value_or_problems(data: bytes) -> None:
 def test_any_yaml_like_text_gives_a_value_or_problems(text: str) -> None:
     document = strictyaml.parse("x.yaml", text.encode())
     assert document.problems or document.value is not None
+
+
+@pytest.mark.parametrize("separator", ["\r", "\x85", "\u2028", "\u2029"])
+def test_what_ends_a_line_to_yaml_only_is_refused(separator: str) -> None:
+    """In an editor and in a review the second key stands in the middle of a line."""
+    assert found(f"a: 1\nb: x{separator}c: 2\n") == [(2, 5, "SB-YAML-LINE-BREAK")]
+    assert found(f"# remark{separator}c: 2\n") == [(1, 9, "SB-YAML-LINE-BREAK")]
+
+
+def test_carriage_returns_before_new_lines_and_escaped_separators_are_fine() -> None:
+    assert found('a: 1\r\nb: "x\\u2028\\N\\ry"\r\n') == []
+
+
+@pytest.mark.parametrize(("text", "column"), [('a: "x\\0y"\n', 4), ('"a\\0": 1\n', 1), ('a: [1, "\\x00"]\n', 8)])
+def test_an_escaped_nul_is_refused(text: str, column: int) -> None:
+    assert found(text) == [(1, column, "SB-YAML-NUL")]
+
+
+@pytest.mark.parametrize("text", ["a: 1\n" * 20_000, "a: [" + "on, " * 40_000 + "]", "a: [" + "!x y, " * 40_000 + "]"])
+def test_so_many_problems_end_the_reading(text: str) -> None:
+    problems = found(text)
+    assert len(problems) == strictyaml.MAX_PROBLEMS + 1
+    assert problems[-1][2] == "SB-PROBLEMS"
