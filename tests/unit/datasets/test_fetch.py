@@ -136,7 +136,7 @@ def test_offline_without_the_file_says_what_to_do(place: Place) -> None:
 
 
 def test_a_killed_fetch_is_resumed_by_the_next(place: Place) -> None:
-    place.fake.fail("GET", Fault(), Fault(pause_s=0.05))  # the redirect, then the file
+    place.fake.fail("GET", Fault(), Fault(pause_s=0.5))  # the redirect, then the file: slow enough to be seen half done
     process = place.start("calls")
     deadline = time.monotonic() + 30
     while not any(path.stat().st_size > 300_000 for path in place.blobs(".incomplete")):
