@@ -33,13 +33,18 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers, hf_raise_for_s
 
 from serving_bench.datasets import hub_errors
 from serving_bench.datasets.hub_errors import Wanted
-from serving_bench.datasets.hub_retry import patiently
+from serving_bench.datasets.hub_retry import TooSlowError, patiently
 from serving_bench.errors import InputError
 
 KIND = "dataset"
 _TIMEOUT_S = 30.0
 _PARTIAL_CONTENT, _BAD_RANGE = 206, 416
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_COMMIT = re.compile(r"[0-9a-f]{40}\Z")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+"""An ETag that can be the name of a file: any other could lead out of the cache."""
+_WINDOW_S, _WINDOW_BYTES = 60.0, 60 * 1024
+"""A transfer that brings less in that time is given up, since the next byte can be waited for for ever."""
 
 Progress = Callable[[Wanted, int, int | None], None]
 """Called with the bytes there are and the bytes there will be, where that is known."""
@@ -64,6 +69,7 @@ class Hub:
     token: str | None = None
     progress: Progress = _silent
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
 
     def fetch(self, wanted: Wanted) -> Path:
         """The checked file in the cache, loaded first where it is not there; ``InputError`` (SB-HUB-…)."""
@@ -80,7 +86,7 @@ class Hub:
         with _told(wanted):
             api = HfApi(endpoint=self.endpoint, token=self.token)
             found = patiently(lambda: api.dataset_info(repo, timeout=_TIMEOUT_S).sha, lambda: 0, self.sleep)
-            if not found:
+            if not found or not _COMMIT.match(found):
                 raise FileMetadataError("no commit in the answer")
             return found
 
@@ -120,7 +126,7 @@ class Hub:
 
     def _look_up(self, wanted: Wanted, url: str) -> HfFileMetadata:
         metadata = get_hf_file_metadata(url, token=self.token, timeout=_TIMEOUT_S, endpoint=self.endpoint)
-        if metadata.commit_hash is None or not metadata.etag:
+        if metadata.commit_hash is None or not metadata.etag or not _TAG.match(metadata.etag):
             raise FileMetadataError("no commit or no ETag in the answer")
         if metadata.commit_hash != wanted.revision:
             raise hub_errors.other_commit(wanted, metadata.commit_hash)
@@ -157,14 +163,30 @@ class Hub:
                 partial.unlink()  # there is less of the file than is here: from the start
             hf_raise_for_status(answer)
             done = done if answer.status_code == _PARTIAL_CONTENT else 0
+            if done and not answer.headers.get("content-range", "").startswith(f"bytes {done}-"):
+                partial.unlink()  # as above
+                raise httpx2.ReadError("the answer is another part than was asked for")
             with partial.open("ab") as out:
                 out.truncate(done)
-                for chunk in answer.iter_bytes():
+                for chunk in self._at_a_pace(answer):
                     out.write(chunk)
                     done += len(chunk)
+                    if total is not None and done > total:
+                        break  # the check says that it is too long; a body without an end would fill the disk
                     self.progress(wanted, done, total)
         if total is not None and done < total:
             raise httpx2.ReadError("the answer ended early")
+
+    def _at_a_pace(self, answer: httpx2.Response) -> Iterator[bytes]:
+        """The body as it is sent; nothing of it is unpacked, since a file is asked for as it is."""
+        since, brought = self.clock(), 0
+        for chunk in answer.iter_raw():
+            brought += len(chunk)
+            if self.clock() - since >= _WINDOW_S:
+                if brought < _WINDOW_BYTES:
+                    raise TooSlowError(f"{brought} bytes in {_WINDOW_S:g} s")
+                since, brought = self.clock(), 0
+            yield chunk
 
 
 def _size(path: Path) -> int:

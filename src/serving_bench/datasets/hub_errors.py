@@ -84,7 +84,7 @@ _BY_TYPE: tuple[tuple[type[Exception], _Known], ...] = (
     ),
     (EntryNotFoundError, _Known("FILE", "{wanted}: no such file at this revision", "correct file in the lock")),
     (
-        httpx2.TransportError,
+        httpx2.RequestError,
         _Known(
             "NETWORK",
             "{wanted}: no connection to the Hub ({kind})",

@@ -23,6 +23,10 @@ _TEMPORARY = frozenset({408, 416, 429, 500, 502, 503, 504})
 """416 belongs to a resumed download whose beginning was thrown away."""
 
 
+class TooSlowError(httpx2.ReadTimeout):
+    """So little comes that it is no progress."""
+
+
 def is_temporary(error: Exception) -> bool:
     """Whether the same request may go through later."""
     if isinstance(error, HfHubHTTPError):
@@ -64,7 +68,8 @@ def patiently(work: Callable[[], T], there: Callable[[], int], sleep: Callable[[
             return work()
         except Exception as error:
             now_there = there()
-            retry, before = (0 if now_there > before else retry), now_there
+            moved = now_there > before and not isinstance(error, TooSlowError)
+            retry, before = (0 if moved else retry), now_there
             wait = wait_s(error, retry, datetime.now(UTC))
             if wait is None:
                 raise

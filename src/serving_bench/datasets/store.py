@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from serving_bench.contracts import DatasetSpec
 from serving_bench.datasets.generators import run_generator
 from serving_bench.errors import InputError
-from serving_bench.files import read_bytes, sha256, write_atomic
+from serving_bench.files import read_regular, sha256, write_atomic
 
 if TYPE_CHECKING:
     from serving_bench.datasets.hub import Hub
@@ -38,7 +38,7 @@ def materialize(spec: DatasetSpec, root: Path, folder: Path, hub: Hub | None = N
     if spec.path is not None:
         rooms = root / spec.rooms_file if spec.rooms_file else None
         found = Materialized(root / spec.path, rooms)
-        _check(spec, read_bytes(found.conversations), read_bytes(rooms) if rooms else None)
+        _check(spec, read_regular(found.conversations, spec.bytes), read_regular(rooms) if rooms else None)
         return found
     return _load(spec, hub)
 
@@ -69,14 +69,20 @@ def _generate(spec: DatasetSpec, folder: Path) -> Materialized:
 
 
 def _check(spec: DatasetSpec, conversations: bytes, rooms: bytes | None) -> None:
+    if spec.bytes is not None and len(conversations) != spec.bytes:
+        raise _other(spec, "conversations", "bytes", f"{len(conversations):,}", f"{spec.bytes:,}")
     pairs = [("conversations", spec.sha256, conversations)]
     if rooms is not None and spec.rooms_sha256 is not None:
         pairs.append(("rooms plan", spec.rooms_sha256, rooms))
     for what, locked, data in pairs:
         found = sha256(data)
         if found != locked:
-            raise InputError(
-                f"dataset {spec.id}: the {what} have sha256 {found[:12]}…, the lock says {locked[:12]}…",
-                code="SB-DATASET-DIGEST",
-                hint=f"if the change is meant: `serving-bench fetch --update {spec.id}`",
-            )
+            raise _other(spec, what, "sha256", f"{found[:12]}…", f"{locked[:12]}…")
+
+
+def _other(spec: DatasetSpec, what: str, which: str, found: str, locked: str) -> InputError:
+    return InputError(
+        f"dataset {spec.id}: the {what} have {which} {found}, the lock says {locked}",
+        code="SB-DATASET-DIGEST",
+        hint=f"if the change is meant: `serving-bench fetch --update {spec.id}`",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import re
 import threading
@@ -323,3 +324,63 @@ def test_the_document_lists_every_code() -> None:
     )
     assert set(listed) == raised
     assert len(listed) == len(raised)
+
+
+@pytest.mark.parametrize("tag", ['"../../../../evil"', '"a/b"', '".."', '"a\tb"'])
+def test_an_etag_cannot_lead_out_of_the_cache(client: Client, tmp_path: Path, tag: str) -> None:
+    headers = {"ETag": tag, "X-Repo-Commit": COMMIT, "Content-Length": str(len(DATA))}
+    client.fake.fail("HEAD", Fault(status=200, headers=headers))
+    assert client.refusal() == "SB-HUB-ANSWER"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_body_without_an_end_is_not_loaded_to_it(client: Client) -> None:
+    client.fake.fail("GET", Fault(body=DATA * 100))
+    with pytest.raises(InputError, match="its size in bytes is") as caught:
+        client.fetch()
+    found = re.search(r"its size in bytes is (\d+)", caught.value.message)
+    assert found is not None
+    assert len(DATA) < int(found[1]) < 2 * len(DATA)
+    assert client.partials() == []
+
+
+def test_a_packed_body_is_not_unpacked(client: Client) -> None:
+    """What it would unpack to has no bound; it is not what was asked for, and the file is loaded again."""
+    packed = gzip.compress(bytes(20_000_000))
+    client.fake.fail("GET", Fault(status=200, headers={"Content-Encoding": "gzip"}, body=packed))
+    assert client.fetch().read_bytes() == DATA
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_redirects_in_a_circle_are_told(client: Client, method: str) -> None:
+    there = {"Location": f"{client.fake.url}/datasets/org/calls/resolve/{COMMIT}/{WANTED.file}"}
+    client.fake.fail(method, *[Fault(status=302, headers=there)] * 50)
+    assert client.refusal() == "SB-HUB-NETWORK"
+
+
+def test_another_part_than_was_asked_for_is_not_appended(client: Client) -> None:
+    """Also where no digest would tell, as while a lock entry is made."""
+    client.fake.fail("GET", Fault(cut=100_000))
+    wrong = {"Content-Range": f"bytes 0-99/{len(DATA)}", "ETag": '"x"', "X-Repo-Commit": COMMIT}
+    client.fake.fail("GET", Fault(status=206, headers=wrong, body=b"x" * (len(DATA) - 100_000)))
+    assert client.fetch(replace(WANTED, sha256=None)).read_bytes() == DATA
+
+
+def test_a_trickle_is_given_up(client: Client) -> None:
+    """Each look at the clock finds a minute gone; every try brings a little more."""
+    minutes = iter(range(0, 600_000, 61))
+    client.fake.fail("GET", *[Fault(cut=1_000)] * 50)
+    hub = Hub(
+        client.cache, client.fake.url, client.token, sleep=client.waits.append, clock=lambda: float(next(minutes))
+    )
+    with pytest.raises(InputError) as caught:
+        hub.fetch(WANTED)
+    assert caught.value.code == "SB-HUB-NETWORK"
+    assert client.waits == list(hub_retry.BACKOFF_S)
+
+
+def test_a_current_revision_is_a_commit(client: Client) -> None:
+    client.fake.repos["org/calls"].commit = "../../x"
+    with pytest.raises(InputError) as caught:
+        Hub(client.cache, client.fake.url, client.token).current_revision("calls", "org/calls")
+    assert caught.value.code == "SB-HUB-ANSWER"

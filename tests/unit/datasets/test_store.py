@@ -51,3 +51,11 @@ def test_a_generated_dataset_is_checked_before_it_is_written(tmp_path: Path) -> 
         materialize(spec, tmp_path, tmp_path / "made")
     assert caught.value.code == "SB-DATASET-DIGEST"
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_another_size_than_locked_is_told(tmp_path: Path, size: int) -> None:
+    spec = local(tmp_path).model_copy(update={"bytes": size})
+    with pytest.raises(InputError, match="bytes") as caught:
+        materialize(spec, tmp_path, tmp_path)
+    assert caught.value.code == "SB-DATASET-DIGEST"
