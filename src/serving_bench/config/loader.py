@@ -117,11 +117,16 @@ def _named(name: str, known: dict[str, Path]) -> list[Path]:
     )
 
 
+def _not_read(reader: Reader, path: Path) -> Problem:
+    return Problem(reader.shown(path), 1, 1, "", "configs end in .yaml: rename the file, it is not read", "SB-CONFIG-YML")
+
+
 def load(config_dir: Path, names: Iterable[str] = (), overrides: Overrides = _NO_OVERRIDES) -> Loaded:
     """Plans of the named configs (all if none is named); ``ConfigError`` with every problem found."""
     run = _Load(Reader(config_dir.resolve()), overrides)
     known = run.catalog()
     plans = [plan for path in config_paths(run.reader.config_dir, list(names)) for plan in run.config(path, known)]
+    run.problems |= {_not_read(run.reader, path) for path in (run.reader.config_dir / SERVING).glob("*.yml")}
     if any(problem.severity == "error" for problem in run.problems):
         raise ConfigError(run.problems)
     return Loaded(tuple(plans), tuple(sorted(run.problems)))

@@ -277,6 +277,12 @@ def test_names_pick_configs_and_unknown_ones_are_told(make_configs: Make) -> Non
     assert caught.value.code == "SB-CONFIG-UNKNOWN"
 
 
+def test_a_file_with_another_ending_is_not_passed_over(make_configs: Make) -> None:
+    folder = make_configs()
+    (folder / "serving" / "other.yml").write_text(CONFIG)
+    assert errors_in(folder) == ["configs/serving/other.yml:1:1  SB-CONFIG-YML"]
+
+
 def test_a_folder_without_configs_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(tmp_path)
