@@ -158,3 +158,18 @@ def test_the_command_line_starts_without_the_heavy_packages() -> None:
     code = "import sys, serving_bench.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert QUICK & set(done.stdout.split()) == set()
+
+
+def test_a_check_imports_neither_the_generator_nor_the_hub() -> None:
+    """A check of one config has less than half a second, most of it for importing."""
+    code = """
+import os, sys
+from serving_bench.cli import run
+sys.stdout = open(os.devnull, "w")
+assert run(["render", "--check", "demo-2rep-dyn-mocker-kv"], {}) == 0
+print(*sys.modules, file=sys.__stdout__)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, check=True, capture_output=True, text=True)
+    heavy = {"serving_bench.datasets.voice_agent", "huggingface_hub", "httpx2", "requests", "numpy"}
+    assert heavy.isdisjoint(done.stdout.split())

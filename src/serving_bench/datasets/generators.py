@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from serving_bench.datasets.voice_agent import Generated, generate
-from serving_bench.datasets.voice_arguments import VoiceAgentArguments
 from serving_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from serving_bench.datasets.voice_agent import Generated
 
 
 def _voice_agent(arguments: Mapping[str, Any]) -> Generated:
+    # Late: most who look at the table only ask for names.
+    from serving_bench.datasets.voice_agent import generate  # noqa: PLC0415
+    from serving_bench.datasets.voice_arguments import VoiceAgentArguments  # noqa: PLC0415
+
     return generate(VoiceAgentArguments.model_validate(dict(arguments)))
 
 

@@ -164,3 +164,7 @@ def test_so_many_problems_end_the_reading(text: str) -> None:
     problems = found(text)
     assert len(problems) == strictyaml.MAX_PROBLEMS + 1
     assert problems[-1][2] == "SB-PROBLEMS"
+
+
+def test_an_alias_is_no_key() -> None:
+    assert found("a: &x b\n*x : 1\n") == [(2, 1, "SB-YAML-KEY")]
