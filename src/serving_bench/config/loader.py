@@ -118,7 +118,9 @@ def _named(name: str, known: dict[str, Path]) -> list[Path]:
 
 
 def _not_read(reader: Reader, path: Path) -> Problem:
-    return Problem(reader.shown(path), 1, 1, "", "configs end in .yaml: rename the file, it is not read", "SB-CONFIG-YML")
+    return Problem(
+        reader.shown(path), 1, 1, "", "configs end in .yaml: rename the file, it is not read", "SB-CONFIG-YML"
+    )
 
 
 def load(config_dir: Path, names: Iterable[str] = (), overrides: Overrides = _NO_OVERRIDES) -> Loaded:
