@@ -125,7 +125,7 @@ def _say_rows(options: RenderOptions, rows: Rows, env: Mapping[str, str], out: T
     for row in rows.all():
         print(gha.harmless(env, check_line(row.plan)), file=out)
     if options.out is not None:
-        print(f"{len(rows.all())} row(s) in {options.out}, {_about(rows)}", file=out)
+        print(f"{_count(rows)} in {options.out}, {_about(rows)}", file=out)
 
 
 def _level(notice: Notice) -> str:
@@ -134,7 +134,12 @@ def _level(notice: Notice) -> str:
 
 def _about(rows: Rows) -> str:
     sums = estimate(row.plan for row in rows.all())
-    return f"{sums.points} point(s), about {sums.gpu_minutes} GPU-minutes ({ASSUMPTIONS})"
+    points = f"{sums.points} point{'' if sums.points == 1 else 's'}"
+    return f"{points}, about {sums.gpu_minutes} GPU-minutes ({ASSUMPTIONS})" if sums.gpu_minutes else points
+
+
+def _count(rows: Rows) -> str:
+    return f"{len(rows.all())} row{'' if len(rows.all()) == 1 else 's'}"
 
 
 def _write(rows: Rows, folder: Path) -> None:
@@ -147,7 +152,7 @@ def _announce(made: Outputs, rows: Rows, notices: Sequence[Notice], env: Mapping
     """The step's outputs, and its part of the job summary."""
     for name, value in made.values.items():
         gha.set_output(env, name, value)
-    lines = [f"**render**: {len(rows.all())} row(s), {_about(rows)}", ""]
+    lines = [f"**render**: {_count(rows)}, {_about(rows)}", ""]
     lines += [f"- `{notice.code}` {_inert(notice.message)}" for notice in notices]
     gha.append_summary(env, "\n".join(lines))
 
