@@ -7,6 +7,7 @@ else is a bug of the toolkit: exit status 3 and a file to paste into an issue.
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import math
 import os
@@ -456,6 +457,9 @@ def run(argv: Sequence[str], env: Environment) -> int:
 
 def main() -> None:
     """Entry point of the console script."""
+    # Reading many files makes many objects and no circles: looking for circles at the usual pace, every 700 objects,
+    # takes a fifth of the time of a check of 1,000 configs.
+    gc.set_threshold(100_000)
     for stream in (sys.stdout, sys.stderr):
         # Names and paths hold what a terminal's encoding may not have: an escape is better than no report.
         if isinstance(stream, io.TextIOWrapper):

@@ -144,22 +144,22 @@ class _Reader:
         mark = event.start_mark
         path = self.document.path
         place = (path, mark.line + 1, mark.column + 1) if mark else (path, 1, 1)
-        if isinstance(event, yaml.events.DocumentStartEvent) and self.done:
-            self.wrong(place, "a second document starts here, one is allowed", "SB-YAML-DOCUMENTS")
-            raise _Stop
-        if isinstance(event, yaml.events.AliasEvent):
-            self._alias(event, place)
-        elif isinstance(event, yaml.events.ScalarEvent):
+        if isinstance(event, yaml.events.ScalarEvent):  # the most of them
             self._scalar(event, place)
-        elif isinstance(event, yaml.events.MappingStartEvent | yaml.events.SequenceStartEvent):
+        elif isinstance(event, yaml.events.CollectionStartEvent):
             self._start(event, place)
-        elif isinstance(event, yaml.events.MappingEndEvent | yaml.events.SequenceEndEvent):
+        elif isinstance(event, yaml.events.CollectionEndEvent):
             top = self.stack.pop()
             if top.anchor is not None:
                 self.anchors[top.anchor] = (top.value, top.size)
             self._put(top.value, top.place, top.size, opened=True)
+        elif isinstance(event, yaml.events.AliasEvent):
+            self._alias(event, place)
         elif isinstance(event, yaml.events.DocumentEndEvent):
             self.done = True
+        elif isinstance(event, yaml.events.DocumentStartEvent) and self.done:
+            self.wrong(place, "a second document starts here, one is allowed", "SB-YAML-DOCUMENTS")
+            raise _Stop
 
     def _count(self, place: Place, nodes: int) -> None:
         self.nodes += nodes

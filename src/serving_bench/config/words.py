@@ -6,9 +6,14 @@ the backslash of ``"\\$"``, where a shell removes both.
 
 from __future__ import annotations
 
+import re
+
 _FORBIDDEN = "|&;<>()$`"
 _ESCAPED_IN_DOUBLE_QUOTES = '$`"\\'
 _BLANK = " \t\n"
+_PLAIN = re.compile(r"[^|&;<>()$`'\"\\#]*\Z")
+"""Commands without anything that a shell gives a meaning, which is most: they are split at blanks."""
+_PLAIN_WORD = re.compile(r"[^ \t\n]+")
 _MEANING = {
     "$": "variables and substitutions are not expanded",
     "`": "command substitution is not done",
@@ -98,7 +103,7 @@ def _needs_shell(character: str) -> WordError:
 
 def split(command: str) -> list[str]:
     """Words of ``command``; ``WordError`` says what of a shell it would need."""
-    words = _Splitter(command).run()
+    words = _PLAIN_WORD.findall(command) if _PLAIN.match(command) else _Splitter(command).run()
     if not words:
         raise WordError("the command is empty")
     return words

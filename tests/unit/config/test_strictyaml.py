@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -119,6 +121,8 @@ YAML_VALUES = st.recursive(
 def test_quoted_documents_mean_what_pyyaml_says(value: object) -> None:
     """Where every string is quoted, YAML 1.1 and the core schema agree, so PyYAML is the oracle."""
     text = yaml.safe_dump({"v": value}, default_style='"', allow_unicode=True)
+    if "\\0" in text or re.search("[\x85\u2028\u2029]", text):
+        return  # what a config may not hold has tests of its own
     document = strictyaml.parse("x.yaml", text.encode())
     if not any(tag in text for tag in ("!!", "\t")):
         assert document.problems == []
