@@ -350,7 +350,7 @@ def workload_hash(scenario: ScenarioSpec) -> str:
     return digest({"dataset": content, "format": scenario.dataset.format, "traffic": data})
 
 
-def comparability_hash(scenario: ScenarioSpec, cluster: ClusterSpec, model: ModelSpec, total_gpus: int) -> str:
+def comparability_hash(workload: str, cluster: ClusterSpec, model: ModelSpec, total_gpus: int) -> str:
     """Hash over what must be equal for two runs to be compared.
 
     That is the workload, the model, the kind and number of GPUs, and the
@@ -360,7 +360,7 @@ def comparability_hash(scenario: ScenarioSpec, cluster: ClusterSpec, model: Mode
     machine = {"gpu": cluster.gpu_kind, "gpus": total_gpus, "nodes": cluster.nodes, "cluster": cluster.name}
     return digest(
         {
-            "workload": workload_hash(scenario),
+            "workload": workload,
             "model": model.model_dump(mode="json"),
             "machine": machine,
             "runtime": cluster.runtime.value,

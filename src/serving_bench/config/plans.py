@@ -36,7 +36,7 @@ def build_plans(name: str, subject: Subject, source: str, overrides: dict[str, s
 def _plan(name: str, subject: Subject, source: str, cluster_name: str, overrides: dict[str, str]) -> Plan:
     config = subject.config
     cluster = _cluster(cluster_name, subject.catalog.clusters[cluster_name])
-    scenario = _scenario(config.scenario, subject)
+    scenario, workload = _traffic(subject)
     model = _model(config.model)
     total_gpus = subject.gpus * config.replicas
     router = subject.router.router if subject.router else None
@@ -62,8 +62,8 @@ def _plan(name: str, subject: Subject, source: str, cluster_name: str, overrides
         slo=Slo(**dict(config.slo)),
         expect=Expect(router_log=tuple(config.expect.router_log), server_log=tuple(config.expect.server_log)),
         timeouts=Timeouts(**dict(config.timeouts)),
-        comparability=comparability_hash(scenario, cluster, model, total_gpus),
-        workload=workload_hash(scenario),
+        comparability=comparability_hash(workload, cluster, model, total_gpus),
+        workload=workload,
     )
 
 
@@ -103,6 +103,15 @@ def _model(model: ModelYaml) -> ModelSpec:
     return ModelSpec(
         served_name=model.name or model.id or folder, id=model.id, revision=model.revision, path=model.path
     )
+
+
+def _traffic(subject: Subject) -> tuple[ScenarioSpec, str]:
+    """The scenario and its workload hash, made once for all configs that play it."""
+    key = (subject.config.scenario, subject.config.duration_s)
+    if key not in subject.catalog.traffic:
+        scenario = _scenario(subject.config.scenario, subject)
+        subject.catalog.traffic[key] = (scenario, workload_hash(scenario))
+    return subject.catalog.traffic[key]
 
 
 def _scenario(name: str, subject: Subject) -> ScenarioSpec:

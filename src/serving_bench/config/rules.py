@@ -16,6 +16,7 @@ from serving_bench.config.conc import MAX_POINTS, concurrencies
 from serving_bench.config.models import ClusterYaml, DatasetYaml, ScenarioYaml, ServingYaml
 from serving_bench.config.owned import OWNED_ENV
 from serving_bench.config.strictyaml import Document, Key, shorten
+from serving_bench.contracts import ScenarioSpec
 from serving_bench.engines import ENGINES, find_engine
 from serving_bench.engines.base import Engine, flag_name, flag_values
 from serving_bench.errors import Problem
@@ -30,6 +31,8 @@ class Catalog:
     clusters: Mapping[str, ClusterYaml] = field(default_factory=dict)
     scenarios: Mapping[str, ScenarioYaml] = field(default_factory=dict)
     datasets: Mapping[str, DatasetYaml] = field(default_factory=dict)
+    traffic: dict[tuple[str, float | None], tuple[ScenarioSpec, str]] = field(default_factory=dict)
+    """What was made of a scenario so far: (name, a config's own duration) → scenario and workload hash."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def fast(plan: Plan) -> Plan:
     scenario = plan.scenario.model_copy(
         update={"warmup": WarmupSpec(requests=requests), "load": LoadSpec(duration_s=FAST_DURATION_S)}
     )
+    workload = workload_hash(scenario)
     recorded = {"label": FAST_LABEL, "warmup-requests": str(requests), "duration": f"{FAST_DURATION_S:g}"}
     if timeouts != plan.timeouts:
         recorded["timeouts.point-s"] = f"{timeouts.point_s:g}"
@@ -53,7 +54,7 @@ def fast(plan: Plan) -> Plan:
             "scenario": scenario,
             "timeouts": timeouts,
             "overrides": {**plan.overrides, **recorded},
-            "workload": workload_hash(scenario),
-            "comparability": comparability_hash(scenario, plan.cluster, plan.model, plan.gpus * plan.replicas),
+            "workload": workload,
+            "comparability": comparability_hash(workload, plan.cluster, plan.model, plan.gpus * plan.replicas),
         }
     )
