@@ -65,7 +65,7 @@ def make_plan(conc: tuple[int, ...] = (4,), **changes: Any) -> Plan:
         scenario=scenario,
         conc=conc,
         slo=Slo(ttft_p95_ms=100.0, error_rate=0.01),
-        comparability=comparability_hash(scenario, cluster, model, 0),
+        comparability=comparability_hash(workload_hash(scenario), cluster, model, 0),
         workload=workload_hash(scenario),
     )
     return plan.model_copy(update=changes)

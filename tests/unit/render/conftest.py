@@ -60,7 +60,7 @@ def plan_of(
         "scenario": scenario,
         "conc": (96, 150),
         "timeouts": Timeouts(),
-        "comparability": comparability_hash(scenario, where, model, 4),
+        "comparability": comparability_hash(workload_hash(scenario), where, model, 4),
         "workload": workload_hash(scenario),
     }
     return Plan(**(fields | changes))
