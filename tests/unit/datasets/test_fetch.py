@@ -62,7 +62,8 @@ class Place:
     def env(self, **changes: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "GITHUB_"))}
         mine = {"HF_ENDPOINT": self.fake.url, "HF_HOME": str(self.folder / "hf"), "HF_TOKEN": TOKEN}
-        return kept | {"HOME": str(self.folder)} | mine | changes
+        places = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        return kept | places | mine | changes
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "serving_bench", "fetch", *args]
