@@ -464,4 +464,6 @@ def main() -> None:
         # Names and paths hold what a terminal's encoding may not have: an escape is better than no report.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:], os.environ))
+    status = run(sys.argv[1:], os.environ)
+    gc.freeze()  # nor is a last look for circles on the way out worth a tenth of a second
+    sys.exit(status)
